@@ -1,0 +1,252 @@
+package mmsp
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Client streams answers of one model through one provider. It keeps nothing between calls and may be used by many
+// goroutines at once.
+type Client struct {
+	provider Provider
+	tracer   *Tracer
+}
+
+// NewClient makes a client of a provider. Package auto does both for a model id.
+func NewClient(provider Provider) *Client { return &Client{provider: provider} }
+
+// WithTracer returns a client that writes its traces with the given tracer instead of one in MMSP_CACHE_DIR.
+func (c *Client) WithTracer(tracer *Tracer) *Client {
+	return &Client{provider: c.provider, tracer: tracer}
+}
+
+// Provider returns the provider that the client streams through.
+func (c *Client) Provider() Provider { return c.provider }
+
+// ListModels returns the model ids that the endpoint serves, in its order.
+func (c *Client) ListModels(ctx context.Context) ([]string, error) { return c.provider.ListModels(ctx) }
+
+// errStreamUsed: a stream is a request under way, not a recording of one.
+var errStreamUsed = errors.New("this stream has been read already")
+
+// StreamingResponse returns the public stream of one request: deltas and done items as the provider sends them, then
+// one stop event. The request goes out when the stream is ranged over, which can be done once. An error is yielded
+// once, last, in place of the stop; deltas before it stand. Cancelling ctx ends the stream with the cause of ctx and
+// closes the provider's connection, as leaving the loop does. The caller's messages are never written to.
+func (c *Client) StreamingResponse(ctx context.Context, messages []Message, config *Config) iter.Seq2[Event, error] {
+	if config == nil {
+		config = &Config{}
+	}
+	var used atomic.Bool
+	return func(yield func(Event, error) bool) {
+		if used.Swap(true) {
+			yield(Event{}, errStreamUsed)
+			return
+		}
+		if forwarder, ok := c.provider.(Forwarder); ok {
+			forwarder.StreamingResponse(ctx, stampMessages(messages), config)(yield)
+			return
+		}
+		c.stream(ctx, messages, config, yield)
+	}
+}
+
+// stream builds the public stream from what the provider's client reads, top to bottom.
+func (c *Client) stream(ctx context.Context, messages []Message, config *Config, yield func(Event, error) bool) {
+	class := c.provider.Class()
+	fail := func(err error) { yield(Event{}, err) }
+
+	// Cancelled before it began: nothing goes out.
+	if ctx.Err() != nil {
+		fail(context.Cause(ctx))
+		return
+	}
+	messages = NormalizeLegacy(stampMessages(messages))
+	if err := Validate(messages); err != nil {
+		fail(err)
+		return
+	}
+	if config.TraceID != "" {
+		if err := checkTraceID(config.TraceID); err != nil {
+			fail(&UnsupportedParameterError{Client: class, Parameter: "trace_id", Message: err.Error()})
+			return
+		}
+	}
+	request, err := c.provider.Prepare(ctx, messages, config)
+	if err != nil {
+		fail(causeOf(ctx, err))
+		return
+	}
+
+	var (
+		items    = NewStreamItems(class)
+		answer   Message // the done items so far
+		usage    *Usage
+		finish   FinishReason
+		detail   *StopDetail
+		anything bool // a done item other than thinking
+
+		// An event waits here while more is buffered, so that More is known when it goes out. Nothing waits for the
+		// provider.
+		waiting Event
+		holds   bool
+		gone    bool // the consumer left
+	)
+	release := func(more bool) {
+		if holds && !gone {
+			waiting.More = more
+			holds = false
+			gone = !yield(waiting, nil)
+		}
+	}
+	// Item by item, so that everything before a failure reaches the consumer.
+	emit := func(out []Item) {
+		for i := range out {
+			item := &out[i]
+			if !item.Type.IsDelta() {
+				answer.ContentItems = append(answer.ContentItems, *item)
+				anything = anything || item.Type != ThinkingDone && item.Type != InlineThinkingDone
+			}
+			release(true)
+			waiting = Event{Type: EventDelta, Item: *item, CreatedAt: time.Now().UnixMilli()}
+			holds = true
+		}
+	}
+	failure := error(nil)
+	for event, err := range c.provider.Do(ctx, request) {
+		if err != nil {
+			failure = causeOf(ctx, err)
+			break
+		}
+		// A cancelled stream ends even while the provider's bytes are still buffered.
+		if ctx.Err() != nil {
+			failure = context.Cause(ctx)
+			break
+		}
+		if event.Type != EventStop && (event.Usage != nil || event.FinishReason != "") {
+			failure = &StreamProtocolError{Client: class, Detail: "a delta event carries usage or a finish reason"}
+			break
+		}
+		for i := range event.Deltas {
+			out, err := items.Push(&event.Deltas[i])
+			emit(out)
+			if err != nil {
+				failure = err
+				break
+			}
+		}
+		if event.Usage != nil {
+			if usage == nil {
+				usage = &Usage{}
+			}
+			usage.merge(event.Usage)
+		}
+		if event.FinishReason != "" {
+			finish = event.FinishReason
+		}
+		if event.StopDetail != nil {
+			detail = event.StopDetail
+		}
+		if !event.More {
+			release(false)
+		}
+		if failure != nil || gone {
+			break
+		}
+	}
+	if failure == nil && !gone {
+		out, err := items.Close()
+		emit(out)
+		failure = err
+	}
+	release(true)
+	if gone {
+		return
+	}
+
+	// How the stream ended decides between the stop and an error.
+	var arguments *ToolCallArgumentParseError
+	switch {
+	case errors.As(failure, &arguments):
+		arguments.FinishReason, arguments.Usage, arguments.StopDetail = finish, usage, detail
+		fail(failure)
+		return
+	case failure != nil:
+		fail(failure)
+		return
+	case finish == "":
+		fail(&IncompleteStreamError{Client: class, Reason: "no finish reason arrived"})
+		return
+	case usage == nil:
+		fail(&IncompleteStreamError{Client: class, Reason: "no usage arrived"})
+		return
+	case !anything:
+		fail(&EmptyResponseError{Client: class, FinishReason: finish, Usage: usage, StopDetail: detail})
+		return
+	}
+	stop := Event{Type: EventStop, Usage: usage, FinishReason: finish, StopDetail: detail, CreatedAt: time.Now().UnixMilli()}
+	if config.TraceID != "" {
+		tracer := c.tracer
+		if tracer == nil {
+			tracer = NewTracer("")
+		}
+		answer.Role, answer.Usage, answer.FinishReason, answer.StopDetail, answer.CreatedAt = RoleAssistant, usage, finish, detail, stop.CreatedAt
+		if err := tracer.Save(config.TraceID, modelOf(c.provider), append(slices.Clone(messages), answer), config); err != nil {
+			fail(err)
+			return
+		}
+	}
+	yield(stop, nil)
+}
+
+// modelOf returns the model id of a provider that tells it.
+func modelOf(p Provider) string {
+	if m, ok := p.(interface{ Model() string }); ok {
+		return m.Model()
+	}
+	return ""
+}
+
+// causeOf returns why ctx ended if it did, else err: what a cancelled request fails with is noise.
+func causeOf(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// stampMessages returns copies of the messages with the time put on those that lack it.
+func stampMessages(messages []Message) []Message {
+	stamped := slices.Clone(messages)
+	for i := range stamped {
+		if stamped[i].CreatedAt == 0 {
+			stamped[i].CreatedAt = time.Now().UnixMilli()
+		}
+	}
+	return stamped
+}
+
+// Collect reads a stream to its end into the assistant's message. With an error it returns what arrived whole.
+func Collect(stream iter.Seq2[Event, error]) (Message, error) {
+	message := Message{Role: RoleAssistant, ContentItems: []Item{}}
+	for event, err := range stream {
+		if err != nil {
+			return message, err
+		}
+		message.add(&event)
+	}
+	return message, nil
+}
+
+// add takes over what an event of the message's stream completes.
+func (m *Message) add(event *Event) {
+	if event.Type == EventStop {
+		m.Usage, m.FinishReason, m.StopDetail, m.CreatedAt = event.Usage, event.FinishReason, event.StopDetail, event.CreatedAt
+	} else if !event.Item.Type.IsDelta() {
+		m.ContentItems = append(m.ContentItems, event.Item)
+	}
+}

@@ -1,0 +1,182 @@
+// Package fetch downloads the remote pictures that a client must inline. Their URLs come from callers, so a fetch is
+// kept away from every address that is not public, checked at the moment of connecting, on each redirect anew, and
+// is bounded in size and time. It sends no cookie, credential or referer and uses no proxy.
+package fetch
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"syscall"
+	"time"
+
+	"github.com/prism-shadow/mmsp-go/internal/images"
+)
+
+const (
+	maxRedirects   = 3
+	maxURLBytes    = 8 << 10
+	maxHeaderBytes = 64 << 10
+)
+
+// Options bounds a Fetcher. A zero field means its default.
+type Options struct {
+	AllowPrivate bool          // connect to any address, private, loopback and metadata addresses included
+	MaxBytes     int64         // of one picture, decompressed; default 20 MiB
+	Timeout      time.Duration // of one picture, redirects included; default 20 s
+}
+
+// Fetcher downloads pictures. It holds no connection between calls and is safe for concurrent use.
+type Fetcher struct {
+	opts    Options
+	blocked func(netip.Addr) bool
+}
+
+// New returns a Fetcher; it needs no closing.
+func New(opts Options) *Fetcher {
+	opts.MaxBytes = cmp.Or(opts.MaxBytes, 20<<20)
+	opts.Timeout = cmp.Or(opts.Timeout, 20*time.Second)
+	blocked := Blocked
+	if opts.AllowPrivate {
+		blocked = func(netip.Addr) bool { return false }
+	}
+	return &Fetcher{opts, blocked}
+}
+
+// Error is every failure of a fetch. It shows nothing of the network behind the address: no resolved address, no
+// resolver, no redirect target.
+type Error struct {
+	URL    string // as asked for, without user name, password, query and fragment; empty if it is no URL
+	Reason string
+
+	ctxErr error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("image %s: %s", cmp.Or(e.URL, "URL"), e.Reason) }
+
+// Unwrap returns context.Canceled or context.DeadlineExceeded if the caller's context ended, else nil.
+func (e *Error) Unwrap() error { return e.ctxErr }
+
+var errBlocked = errors.New("the address is not public")
+
+// Image downloads the PNG, JPEG, GIF or WebP picture at an http or https URL and returns it as a base64 data URL, its
+// media type taken from the bytes. The error is an *Error. A caller whose ctx ends gets its answer, and the server its
+// closed connection, at once.
+func (f *Fetcher) Image(ctx context.Context, rawURL string) (dataURL string, err error) {
+	data, shown, err := f.get(ctx, rawURL)
+	if err != nil {
+		failure := &Error{URL: shown, Reason: err.Error()}
+		if failure.ctxErr = ctx.Err(); failure.ctxErr != nil {
+			failure.Reason = failure.ctxErr.Error()
+		}
+		return "", failure
+	}
+	mediaType := images.Sniff(data)
+	if mediaType == "" {
+		return "", &Error{URL: shown, Reason: "is no picture (PNG, JPEG, GIF or WebP)"}
+	}
+	return "data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString(data), nil
+}
+
+// get returns the body behind rawURL, and rawURL as an error may show it. Its own errors are reasons.
+func (f *Fetcher) get(ctx context.Context, rawURL string) (data []byte, shown string, err error) {
+	if len(rawURL) > maxURLBytes {
+		return nil, "", fmt.Errorf("is longer than %d bytes", maxURLBytes)
+	}
+	target, err := url.Parse(rawURL)
+	if err != nil { // its text quotes the URL
+		return nil, "", errors.New("is not a valid URL")
+	}
+	shown = (&url.URL{Scheme: target.Scheme, Host: target.Host, Path: target.Path, RawPath: target.RawPath}).String()
+
+	ctx, cancel := context.WithTimeout(ctx, f.opts.Timeout)
+	defer cancel()
+	transport := f.transport(ctx)
+	for range maxRedirects + 1 {
+		switch {
+		case target.Scheme != "http" && target.Scheme != "https":
+			return nil, shown, errors.New("only http and https URLs are fetched")
+		case target.User != nil:
+			return nil, shown, errors.New("a URL with a user name or password is not fetched")
+		case target.Hostname() == "":
+			return nil, shown, errors.New("names no host")
+		}
+		req := (&http.Request{Method: http.MethodGet, URL: target, Host: target.Host, Header: http.Header{
+			"Accept":     {"image/png, image/jpeg, image/gif, image/webp"},
+			"User-Agent": {"mmsp-go"},
+		}}).WithContext(ctx)
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			return nil, shown, f.reason(ctx, err)
+		}
+		defer resp.Body.Close()
+		switch resp.StatusCode {
+		case http.StatusOK:
+			if resp.ContentLength > f.opts.MaxBytes {
+				return nil, shown, f.tooLarge()
+			}
+			data, err := io.ReadAll(io.LimitReader(resp.Body, f.opts.MaxBytes+1))
+			if int64(len(data)) > f.opts.MaxBytes {
+				return nil, shown, f.tooLarge()
+			}
+			if err != nil {
+				return nil, shown, f.reason(ctx, err)
+			}
+			return data, shown, nil
+		case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+			http.StatusPermanentRedirect:
+			if target, err = resp.Location(); err != nil {
+				return nil, shown, errors.New("the server redirects without a valid location")
+			}
+		default:
+			return nil, shown, fmt.Errorf("the server answered with status %d", resp.StatusCode)
+		}
+	}
+	return nil, shown, fmt.Errorf("more than %d redirects", maxRedirects)
+}
+
+// transport serves one call: its connections are opened under the call's context and die with it.
+func (f *Fetcher) transport(ctx context.Context) *http.Transport {
+	dialer := &net.Dialer{ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		// The address is the resolved one, so that no name can be public when checked and private when used.
+		if ap, err := netip.ParseAddrPort(address); err != nil || f.blocked(ap.Addr()) {
+			return errBlocked
+		}
+		return nil
+	}}
+	return &http.Transport{
+		Proxy:                  nil, // whatever the environment says: a proxy would connect without the check
+		DisableKeepAlives:      true,
+		MaxResponseHeaderBytes: maxHeaderBytes,
+		DialContext: func(_ context.Context, network, address string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, address)
+			if err == nil {
+				context.AfterFunc(ctx, func() { conn.Close() })
+			}
+			return conn, err
+		},
+	}
+}
+
+func (f *Fetcher) tooLarge() error { return fmt.Errorf("is larger than %d bytes", f.opts.MaxBytes) }
+
+// reason says what a caller may know of a network failure.
+func (f *Fetcher) reason(ctx context.Context, err error) error {
+	var unknownHost *net.DNSError
+	switch {
+	case errors.Is(err, errBlocked):
+		return errBlocked
+	case ctx.Err() != nil:
+		return fmt.Errorf("no complete answer within %v", f.opts.Timeout)
+	case errors.As(err, &unknownHost):
+		return errors.New("the host name does not resolve")
+	}
+	return errors.New("the connection failed")
+}

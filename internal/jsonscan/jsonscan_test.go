@@ -1,0 +1,233 @@
+package jsonscan
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestScannerReadsAnObject(t *testing.T) {
+	var s Scanner
+	s.Reset([]byte(` { "text" : "a\"\\\n\u00e9\ud83d\ude00\ud83d!" , "n":12, "f": -1.5e1, "big":1e300, "yes":true, "no":false,
+		"none":null, "list":[ 1 , "x" , {"y":[]} ], "empty":[], "raw": {"k": [1, 2]} , "skip":{"a":"}]\\\""} } `))
+	got := map[string]any{}
+	for first := true; s.Field(&first); {
+		switch name := string(s.Name()); name {
+		case "text":
+			got[name] = s.String()
+		case "n", "big":
+			n, ok := s.Int()
+			got[name] = [2]any{n, ok}
+		case "f":
+			f, _ := s.Float()
+			got[name] = f
+		case "yes", "no":
+			got[name] = s.Bool()
+		case "none":
+			got[name] = s.Null()
+		case "list", "empty":
+			var kinds []byte
+			for first := true; s.Element(&first); {
+				kinds = append(kinds, s.Kind())
+				s.Skip()
+			}
+			got[name] = string(kinds)
+		case "raw":
+			got[name] = string(s.Raw())
+		default:
+			s.Skip()
+		}
+	}
+	if err := s.End(); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"text": "a\"\\\né😀\uFFFD!", "n": [2]any{int64(12), true}, "big": [2]any{int64(0), false}, "f": -15.0, "yes": true, "no": false,
+		"none": true, "list": `0"{`, "empty": "", "raw": `{"k": [1, 2]}`,
+	}
+	for k, v := range want {
+		if got[k] != v {
+			t.Errorf("%s: got %#v, want %#v", k, got[k], v)
+		}
+	}
+}
+
+func TestScannerTakesAnotherKindForAbsent(t *testing.T) {
+	for _, text := range []string{`12`, `"x"`, `null`, `[1]`, `true`} {
+		var s Scanner
+		s.Reset([]byte(text))
+		for first := true; s.Field(&first); {
+			t.Errorf("%s has a field", text)
+		}
+		if err := s.End(); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestScannerErrors(t *testing.T) {
+	for _, text := range []string{``, `{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{"a" 1}`, `{a:1}`, `{"a":"`, `{"a":"\"}`, `{"a":1}x`, `{"a":nul}`, `{"a":?}`} {
+		var s Scanner
+		s.Reset([]byte(text))
+		for first := true; s.Field(&first); {
+			s.Skip()
+		}
+		if s.End() == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+}
+
+func TestIntern(t *testing.T) {
+	var s Scanner
+	last, text := "msg_1", []byte(`"msg_1"`)
+	if n := testing.AllocsPerRun(100, func() {
+		s.Reset(text)
+		if s.Intern(last) != last {
+			t.Error("another text")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	deep := strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth)
+	many := func(last string) string {
+		var b strings.Builder
+		for i := range 40 {
+			b.WriteString(`"k` + strings.Repeat("x", i) + `":1,`)
+		}
+		return "{" + b.String() + `"` + last + `":2}`
+	}
+	for _, c := range []struct {
+		text   string
+		reason string // "" when it passes
+	}{
+		{`{"a":[1,-0.5e+3,"\u00e9\ud83d\ude00",true,false,null,{}],"b":{"a":1}}`, ""},
+		{deep, ""},
+		{"[" + deep + "]", "nested too deeply"},
+		{`{"a":1,"a":2}`, `the key "a" stands twice`},
+		{`{"x":{"a":1,"\u0061":2}}`, `the key "a" stands twice`},
+		{`{"a":1,"A":2}`, ""},
+		{many("last"), ""},
+		{many("kxxx"), `the key "kxxx" stands twice`},
+		{many("k" + strings.Repeat("x", 39)), "stands twice"},
+		{"{\"a\":\"\xff\"}", "a string is not UTF-8"},
+		{`"\ud83d"`, "a lone surrogate stands in a string"},
+		{`"\ude00\ud83d"`, "a lone surrogate stands in a string"},
+		{`"\x"`, "not an escape"},
+		{"\"\n\"", "a control character stands in a string"},
+		{`01`, "text after the value"},
+		{`1.`, "not a number"},
+		{`1e`, "not a number"},
+		{`-`, "not a value"},
+		{`+1`, "not a value"},
+		{`NaN`, "not a value"},
+		{`[1,]`, "not a value"},
+		{`{"a":1,}`, "a key is missing"},
+		{`[1 2]`, "a comma"},
+		{``, "the text ends early"},
+		{`"abc`, "a string does not end"},
+	} {
+		err := Check([]byte(c.text))
+		if (err == nil) != (c.reason == "") || err != nil && !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("%.60q: got %v, want %q", c.text, err, c.reason)
+		}
+	}
+}
+
+func TestAppendString(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                `""`,
+		"é😀<&>\u2028":     "\"é😀<&>\u2028\"",
+		"a\"\\\n\r\t\x01": `"a\"\\\n\r\t\u0001"`,
+		"x\xffy\xe9":      "\"x\uFFFDy\uFFFD\"",
+	} {
+		if got := string(AppendString(nil, in)); got != want {
+			t.Errorf("%q: got %s, want %s", in, got, want)
+		}
+	}
+}
+
+// walk reads everything of a text with the Scanner, back into what encoding/json makes of it.
+func walk(s *Scanner) any {
+	switch s.Kind() {
+	case '{':
+		m := map[string]any{}
+		for first := true; s.Field(&first); {
+			name := strings.ToValidUTF8(string(s.Name()), "\uFFFD")
+			m[name] = walk(s)
+		}
+		return m
+	case '[':
+		l := []any{}
+		for first := true; s.Element(&first); {
+			l = append(l, walk(s))
+		}
+		return l
+	case '"':
+		return s.String()
+	case '0':
+		f, _ := s.Float()
+		return f
+	case 't', 'f':
+		return s.Bool()
+	}
+	s.Skip()
+	return nil
+}
+
+// FuzzScanner compares Scanner, Check and Valid with encoding/json.
+func FuzzScanner(f *testing.F) {
+	for _, seed := range []string{`{"a":[1,"\ud83d\ude00",null,{"b":-1.5e3}]}`, `"\u00"`, `[1,,2]`, "\"\xff\"", `{"a":1,"a":2}`, ` [ ] `} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var s Scanner
+		s.Reset(data)
+		got := walk(&s)
+		err := s.End()
+		s.Reset(data)
+		s.Raw()
+		rawErr := s.End()
+		if Check(data) == nil && (err != nil || rawErr != nil) {
+			t.Fatalf("Check accepts what the Scanner refuses: %v, %v", err, rawErr)
+		}
+		if Valid(data) != json.Valid(data) && len(data) < MaxDepth && utf8.Valid(data) {
+			t.Fatalf("Valid is %v", Valid(data))
+		}
+		if Check(data) == nil {
+			var want any
+			if json.Unmarshal(data, &want) != nil {
+				return // numbers that overflow
+			}
+			g, _ := json.Marshal(got)
+			w, _ := json.Marshal(want)
+			if string(g) != string(w) {
+				t.Fatalf("read %s, want %s", g, w)
+			}
+		}
+		if quoted := AppendString(nil, data); json.Valid(quoted) {
+			var back string
+			if json.Unmarshal(quoted, &back) != nil || back != strings.ToValidUTF8(string(data), "\uFFFD") && utf8.Valid(data) {
+				t.Fatalf("%q comes back as %q", data, back)
+			}
+		} else {
+			t.Fatalf("AppendString writes %s", quoted)
+		}
+	})
+}
+
+func BenchmarkScanner(b *testing.B) {
+	data := []byte(`{"id":"chatcmpl-mock0123456789abcdef01234567","object":"chat.completion.chunk","created":1790000000,"model":"mock-n200-d0","system_fingerprint":"fp_44709d6fcb","choices":[{"index":0,"delta":{"content":"tok00000:1790000000000000000 "},"logprobs":null,"finish_reason":null}]}`)
+	var s Scanner
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		s.Reset(data)
+		for first := true; s.Field(&first); {
+			s.Skip()
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package mmsp
+
+import (
+	"context"
+	"iter"
+	"net/http"
+)
+
+// Provider is one client type for one model: it turns messages and a Config into a request of its wire protocol, and
+// each event that comes back into a UniEvent. It keeps nothing between requests and nothing between events.
+type Provider interface {
+	// Class returns the class name that all implementations of the protocol share; errors carry it as "client".
+	Class() string
+
+	// Prepare does the transforms and nothing else: the exact upstream request, or a typed error. Only a picture that
+	// the wire protocol wants inline is fetched here, which is what ctx is for.
+	Prepare(ctx context.Context, messages []Message, config *Config) (*Request, error)
+
+	// Do sends the request and yields one UniEvent per wire event, valid until the next one. An error is yielded once,
+	// last. The connection is closed when the loop ends, however it ends.
+	Do(ctx context.Context, request *Request) iter.Seq2[*UniEvent, error]
+
+	// ListModels returns the ids that the endpoint serves, in its order.
+	ListModels(ctx context.Context) ([]string, error)
+}
+
+// Forwarder is a Provider whose peer builds the public stream already: its events pass as they arrive.
+type Forwarder interface {
+	StreamingResponse(ctx context.Context, messages []Message, config *Config) iter.Seq2[Event, error]
+}
+
+// Request is an upstream request without its credential, which Do adds.
+type Request struct {
+	Method string
+	URL    string
+	Header http.Header
+	Body   []byte
+}
+
+// UniEvent is what one wire event says: the deltas that it carries, and on an EventStop event its part of usage, finish
+// reason and stop detail. A wire event that says nothing is an empty EventDelta.
+type UniEvent struct {
+	Type         EventType
+	Deltas       []Delta
+	Usage        *Usage
+	FinishReason FinishReason
+	StopDetail   *StopDetail
+
+	// More reports that another whole wire event is buffered, so that the next UniEvent comes without waiting.
+	More bool
+}
+
+// Reset empties the event for the next wire event and keeps its memory.
+func (e *UniEvent) Reset() {
+	*e = UniEvent{Type: EventDelta, Deltas: e.Deltas[:0]}
+}
+
+// Delta is a piece of an item with what StreamItems needs to know of it and the public stream never shows.
+type Delta struct {
+	Item
+	// ItemID is the provider's own id of the item, which all its deltas share: a block index, an item id, the name of
+	// the wire field. Empty: not known, and the delta continues what is open.
+	ItemID string
+	// Call places a fragment of a tool call whose calls may arrive interleaved.
+	Call CallRef
+}
+
+// CallRef is the place of a tool call among the calls of a response. The zero value: the wire has one call at a time.
+type CallRef struct {
+	Keyed bool
+	Index int // the wire's own index; -1: it gives none, and the call's id tells
+}
