@@ -29,14 +29,15 @@ var Schema []byte
 // Config is one configuration file with its references resolved and its defaults filled in. A key left out, null or an
 // empty text cell stands for the default.
 type Config struct {
-	Listen    Listen           `yaml:"listen"`
-	Models    []Model          `yaml:"models"`     // at least one, server_model_id unique
-	APIKeys   []mmsp.Secret    `yaml:"api_keys"`   // keys callers may send; none: the server is open
-	AllowOpen bool             `yaml:"allow_open"` // open on a host that is not loopback too
-	Gateway   `yaml:"gateway"` // embedded, so that cfg.DataDir reads as well as cfg.Gateway.DataDir
-	Metrics   Metrics          `yaml:"metrics"`
-	Store     Store            `yaml:"store"`
-	Trace     Trace            `yaml:"trace"`
+	Listen    Listen        `yaml:"listen"`
+	Models    []Model       `yaml:"models"`     // at least one, server_model_id unique
+	APIKeys   []mmsp.Secret `yaml:"api_keys"`   // keys callers may send; none: the server is open
+	AllowOpen bool          `yaml:"allow_open"` // open on a host that is not loopback too
+	Metrics   Metrics       `yaml:"metrics"`
+	Store     Store         `yaml:"store"`
+	Trace     Trace         `yaml:"trace"`
+
+	Gateway `yaml:"gateway"` // embedded, so that cfg.DataDir reads as well as cfg.Gateway.DataDir
 
 	Warnings []string `yaml:"-"` // one line each, for the start of the server
 }

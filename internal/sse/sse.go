@@ -218,7 +218,7 @@ func (r *Reader) field(from, to int) {
 		}
 	}
 	if !r.hasData && !r.named {
-		_ = from
+		r.start = from
 	}
 	switch {
 	case line[0] == 'e' && r.hasData:
