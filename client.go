@@ -48,7 +48,7 @@ func (c *Client) StreamingResponse(ctx context.Context, messages []Message, conf
 			return
 		}
 		if forwarder, ok := c.provider.(Forwarder); ok {
-			forwarder.StreamingResponse(ctx, stampMessages(messages), config)(yield)
+			forwarder.StreamingResponse(ctx, messages, config)(yield)
 			return
 		}
 		c.stream(ctx, messages, config, yield)
@@ -116,26 +116,75 @@ func (c *Client) stream(ctx context.Context, messages []Message, config *Config,
 			holds = true
 		}
 	}
-	failure := error(nil)
+	// end closes the last item and decides between the stop and an error.
+	end := func(failure error) {
+		failure = causeOf(ctx, failure)
+		if failure == nil && !gone {
+			out, err := items.Close()
+			emit(out)
+			failure = err
+		}
+		release(true)
+		if gone {
+			return
+		}
+		var arguments *ToolCallArgumentParseError
+		switch {
+		case errors.As(failure, &arguments):
+			arguments.FinishReason, arguments.Usage, arguments.StopDetail = finish, usage, detail
+			fail(failure)
+			return
+		case failure != nil:
+			fail(failure)
+			return
+		case ctx.Err() != nil: // cancelled over the last items: no stop, no trace
+			fail(context.Cause(ctx))
+			return
+		case finish == "":
+			fail(&IncompleteStreamError{Client: class, Reason: "no finish reason arrived"})
+			return
+		case usage == nil:
+			fail(&IncompleteStreamError{Client: class, Reason: "no usage arrived"})
+			return
+		case !anything:
+			fail(&EmptyResponseError{Client: class, FinishReason: finish, Usage: usage, StopDetail: detail})
+			return
+		}
+		stop := Event{Type: EventStop, Usage: usage, FinishReason: finish, StopDetail: detail, CreatedAt: time.Now().UnixMilli()}
+		if config.TraceID != "" {
+			tracer := c.tracer
+			if tracer == nil {
+				tracer = NewTracer("")
+			}
+			answer.Role, answer.Usage, answer.FinishReason, answer.StopDetail, answer.CreatedAt = RoleAssistant, usage, finish, detail, stop.CreatedAt
+			if err := tracer.Save(config.TraceID, modelOf(c.provider), append(messages, answer), config); err != nil {
+				fail(err)
+				return
+			}
+		}
+		yield(stop, nil)
+	}
+
 	for event, err := range c.provider.Do(ctx, request) {
 		if err != nil {
-			failure = causeOf(ctx, err)
-			break
+			end(err)
+			return
 		}
 		// A cancelled stream ends even while the provider's bytes are still buffered.
 		if ctx.Err() != nil {
-			failure = context.Cause(ctx)
-			break
+			end(context.Cause(ctx))
+			return
 		}
 		if event.Type != EventStop && (event.Usage != nil || event.FinishReason != "") {
-			failure = &StreamProtocolError{Client: class, Detail: "a delta event carries usage or a finish reason"}
-			break
+			end(&StreamProtocolError{Client: class, Detail: "a delta event carries usage or a finish reason"})
+			return
 		}
+		var broken error
 		for i := range event.Deltas {
 			out, err := items.Push(&event.Deltas[i])
 			emit(out)
 			if err != nil {
-				failure = err
+				broken = err
 				break
 			}
 		}
@@ -151,56 +200,18 @@ func (c *Client) stream(ctx context.Context, messages []Message, config *Config,
 		if event.StopDetail != nil {
 			detail = event.StopDetail
 		}
+		if broken != nil || event.Last {
+			end(broken)
+			return
+		}
 		if !event.More {
 			release(false)
 		}
-		if failure != nil || gone {
-			break
-		}
-	}
-	if failure == nil && !gone {
-		out, err := items.Close()
-		emit(out)
-		failure = err
-	}
-	release(true)
-	if gone {
-		return
-	}
-
-	// How the stream ended decides between the stop and an error.
-	var arguments *ToolCallArgumentParseError
-	switch {
-	case errors.As(failure, &arguments):
-		arguments.FinishReason, arguments.Usage, arguments.StopDetail = finish, usage, detail
-		fail(failure)
-		return
-	case failure != nil:
-		fail(failure)
-		return
-	case finish == "":
-		fail(&IncompleteStreamError{Client: class, Reason: "no finish reason arrived"})
-		return
-	case usage == nil:
-		fail(&IncompleteStreamError{Client: class, Reason: "no usage arrived"})
-		return
-	case !anything:
-		fail(&EmptyResponseError{Client: class, FinishReason: finish, Usage: usage, StopDetail: detail})
-		return
-	}
-	stop := Event{Type: EventStop, Usage: usage, FinishReason: finish, StopDetail: detail, CreatedAt: time.Now().UnixMilli()}
-	if config.TraceID != "" {
-		tracer := c.tracer
-		if tracer == nil {
-			tracer = NewTracer("")
-		}
-		answer.Role, answer.Usage, answer.FinishReason, answer.StopDetail, answer.CreatedAt = RoleAssistant, usage, finish, detail, stop.CreatedAt
-		if err := tracer.Save(config.TraceID, modelOf(c.provider), append(slices.Clone(messages), answer), config); err != nil {
-			fail(err)
+		if gone {
 			return
 		}
 	}
-	yield(stop, nil)
+	end(nil)
 }
 
 // modelOf returns the model id of a provider that tells it.

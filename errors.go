@@ -1,6 +1,7 @@
 package mmsp
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -210,8 +211,8 @@ func (w *objectWriter) errorObject(err error) {
 		w.usage(arguments.Usage)
 		w.stopDetail(arguments.StopDetail)
 	case errors.As(err, &upstream):
-		if len(upstream.Wire) > 0 {
-			w.dst = append(w.dst, upstream.Wire...)
+		if jsonscan.Valid(upstream.Wire) {
+			w.dst = appendOneLine(w.dst, upstream.Wire)
 			return
 		}
 		message := upstream.Message
@@ -248,7 +249,7 @@ func (w *objectWriter) errorObject(err error) {
 		if name == "" || name == "errorString" || name == "wrapError" || name == "wrapErrors" || name == "joinError" {
 			name = "Error"
 		}
-		head(name, err.Error(), "")
+		head(name, cmp.Or(err.Error(), name), "")
 	}
 	w.close()
 }

@@ -66,7 +66,7 @@ func normalizeItems(items []Item) ([]Item, bool) {
 		if current, ok := legacyTypes[item.Type]; ok {
 			item.Type = current
 		}
-		if item.Type == ThinkingDone {
+		if item.Type == ThinkingDone && hasReasoningBlock(item.Fidelity) {
 			item.Fidelity = liftReasoningBlock(item.Fidelity)
 		}
 		out = append(out, item)

@@ -57,7 +57,7 @@ func (u *Usage) merge(piece *Usage) {
 		{&u.ResponseTokens, &piece.ResponseTokens},
 	} {
 		if *f.from != nil {
-			*f.to = *f.from
+			*f.to = new(**f.from)
 		}
 	}
 }

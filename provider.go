@@ -48,6 +48,9 @@ type UniEvent struct {
 
 	// More reports that another whole wire event is buffered, so that the next UniEvent comes without waiting.
 	More bool
+	// Last reports that the provider's terminal event and what it awaits have been read: the public stream ends here,
+	// while the connection may still be put away.
+	Last bool
 }
 
 // Reset empties the event for the next wire event and keeps its memory.

@@ -1,6 +1,10 @@
 package mmsp
 
-import "log/slog"
+import (
+	"fmt"
+	"io"
+	"log/slog"
+)
 
 // Secret is a credential that cannot print: every formatting verb, slog and JSON show a mask. Reveal gives the text,
 // and is called only where a credential is put into the header it was given for.
@@ -16,6 +20,9 @@ func (s Secret) Reveal() string { return s.value }
 func (s Secret) IsZero() bool { return s.value == "" }
 
 const secretMask = "[secret]"
+
+// Format prints the mask for every verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, secretMask) }
 
 func (s Secret) String() string                { return secretMask }
 func (s Secret) GoString() string              { return secretMask }

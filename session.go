@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Session is a conversation: it sends its history with every message and records each turn that ends with a stop. The
@@ -22,7 +23,12 @@ func (c *Client) NewSession() *Session { return &Session{client: c} }
 // StreamingResponse sends the history and the message. Just before the stop event is yielded the message and the
 // answer join the history; on an error, or when ctx ends or the consumer leaves first, the history stays as it was.
 func (s *Session) StreamingResponse(ctx context.Context, message Message, config *Config) iter.Seq2[Event, error] {
+	var used atomic.Bool
 	return func(yield func(Event, error) bool) {
+		if used.Swap(true) {
+			yield(Event{}, errStreamUsed)
+			return
+		}
 		turn := NormalizeLegacy(stampMessages([]Message{message}))
 		answer := Message{Role: RoleAssistant, ContentItems: []Item{}}
 		for event, err := range s.client.StreamingResponse(ctx, append(s.History(), turn...), config) {

@@ -108,8 +108,11 @@ type StreamItems struct {
 	held  int     // bytes of argument fragments that wait
 }
 
-// maxHeldBytes bounds the fragments of calls that wait for an earlier call to end.
-const maxHeldBytes = 16 << 20
+// What calls that wait for an earlier call to end may hold back.
+const (
+	maxHeldBytes = 16 << 20
+	maxHeldCalls = 1 << 10
+)
 
 // NewStreamItems returns the items of one stream of the named client class.
 func NewStreamItems(client string) *StreamItems { return &StreamItems{client: client} }
@@ -118,24 +121,28 @@ func NewStreamItems(client string) *StreamItems { return &StreamItems{client: cl
 // before an error come with it.
 func (s *StreamItems) Push(delta *Delta) ([]Item, error) {
 	s.out = s.out[:0]
+	if string(delta.Fidelity) == "{}" {
+		delta.Fidelity = nil
+	}
 	if delta.Type == ToolCallDelta && delta.Call.Keyed {
-		return s.out, s.pushCall(delta)
+		err := s.pushCall(delta)
+		return s.out, err
 	}
-	if len(s.calls) > 0 {
-		if err := s.closeCalls(); err != nil {
-			return s.out, err
-		}
+	err := s.closeCalls()
+	if err == nil {
+		err = s.push(&delta.Item, delta.ItemID)
 	}
-	return s.out, s.push(&delta.Item, delta.ItemID)
+	return s.out, err
 }
 
 // Close ends the stream: every open item is closed.
 func (s *StreamItems) Close() ([]Item, error) {
 	s.out = s.out[:0]
-	if err := s.closeCalls(); err != nil {
-		return s.out, err
+	err := s.closeCalls()
+	if err == nil {
+		err = s.close()
 	}
-	return s.out, s.close()
+	return s.out, err
 }
 
 func (s *StreamItems) broken(format string, args ...any) error {
@@ -235,10 +242,11 @@ func sameJSON(a, b Fidelity) bool {
 
 // call is a keyed tool call that has begun and is not closed.
 type call struct {
-	index   int
-	id      string
-	balance balance
-	held    []Item // its deltas while an earlier call is live
+	index     int
+	id        string
+	balance   balance
+	held      Item            // while an earlier call is live: its first delta and its fidelity,
+	fragments strings.Builder // and all its arguments, which go out with them as one delta
 }
 
 // pushCall keeps the public stream contiguous when a provider interleaves its calls. The earliest open call streams
@@ -253,7 +261,7 @@ func (s *StreamItems) pushCall(delta *Delta) error {
 	c := s.find(delta)
 	if c == nil {
 		if delta.Name == "" || delta.ToolCallID == "" {
-			if delta.Name == "" && strings.TrimSpace(delta.Arguments) == "" {
+			if delta.Name == "" && strings.TrimSpace(delta.Arguments) == "" && len(delta.Fidelity) == 0 {
 				return nil // nothing, after the call it belonged to was closed
 			}
 			return s.broken("a fragment of no open tool call (index %d, name %q, id %q)", delta.Call.Index, delta.Name, delta.ToolCallID)
@@ -272,10 +280,19 @@ func (s *StreamItems) pushCall(delta *Delta) error {
 	if s.calls[0] == c {
 		return s.push(&delta.Item, delta.ItemID)
 	}
-	if s.held += len(delta.Arguments) + len(delta.Name) + len(delta.ToolCallID); s.held > maxHeldBytes {
-		return s.broken("interleaved tool calls hold back more than %d bytes", maxHeldBytes)
+	s.held += len(delta.Arguments) + len(delta.Name) + len(delta.ToolCallID)
+	if s.held > maxHeldBytes || len(s.calls) > maxHeldCalls {
+		return s.broken("interleaved tool calls hold back more than %d bytes or %d calls", maxHeldBytes, maxHeldCalls)
 	}
-	c.held = append(c.held, delta.Item)
+	c.fragments.WriteString(delta.Arguments)
+	switch {
+	case c.held.Type == "":
+		c.held = delta.Item
+	case len(c.held.Fidelity) == 0:
+		c.held.Fidelity = delta.Fidelity
+	case len(delta.Fidelity) > 0 && !sameJSON(c.held.Fidelity, delta.Fidelity):
+		return s.broken("a second, different fidelity in one tool_call")
+	}
 	return nil
 }
 
@@ -292,8 +309,6 @@ func (s *StreamItems) find(delta *Delta) *call {
 				return nil
 			}
 			return c
-		case delta.Call.Index >= 0:
-			return nil
 		}
 	}
 	return nil
@@ -307,15 +322,13 @@ func (s *StreamItems) nextCall() error {
 	if s.calls = s.calls[1:]; len(s.calls) == 0 {
 		return nil
 	}
-	for i := range s.calls[0].held {
-		item := &s.calls[0].held[i]
-		s.held -= len(item.Arguments) + len(item.Name) + len(item.ToolCallID)
-		if err := s.push(item, ""); err != nil {
-			return err
-		}
+	next := s.calls[0]
+	if next.held.Type == "" { // it begins with the delta at hand
+		return nil
 	}
-	s.calls[0].held = nil
-	return nil
+	next.held.Arguments = next.fragments.String()
+	s.held -= len(next.held.Arguments) + len(next.held.Name) + len(next.held.ToolCallID)
+	return s.push(&next.held, "")
 }
 
 func (s *StreamItems) closeCalls() error {

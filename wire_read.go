@@ -3,6 +3,7 @@ package mmsp
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -160,8 +161,8 @@ func (r *wireReader) extra(into *json.RawMessage, name string) {
 	*into = w.dst
 }
 
-// neededFields names what an item of a kind cannot be without; empty text is text.
-var neededFields = map[string][]string{
+// itemFields names the fields of each kind of item. None may be missing but the optional ones; empty text is text.
+var itemFields = map[string][]string{
 	"text":            {"text"},
 	"thinking":        {"thinking"},
 	"tool_call":       {"name", "arguments", "tool_call_id"},
@@ -169,14 +170,33 @@ var neededFields = map[string][]string{
 	"inline_thinking": {"data", "mime_type"},
 	"embedding":       {"embedding"},
 	"image_url":       {"image_url"},
-	"tool_result":     {"text", "tool_call_id"},
+	"tool_result":     {"text", "tool_call_id", "images", "is_error"},
+}
+
+var optionalFields = []string{"images", "is_error"}
+
+// itemType looks ahead for the type of the item that comes next: it decides what the other fields are.
+func (r *wireReader) itemType() ItemType {
+	ahead := r.scanner
+	for first := true; ahead.Field(&first); {
+		if string(ahead.Name()) == "type" {
+			return ItemType(ahead.String())
+		}
+		ahead.Skip()
+	}
+	return ""
 }
 
 func (r *wireReader) item() (i Item) {
 	var data string
 	seen := map[string]bool{}
+	known := itemFields[r.itemType().Kind()]
 	r.fields(func(name string) {
 		seen[name] = r.scanner.Kind() != 'n'
+		if name != "type" && name != "fidelity" && !slices.Contains(known, name) {
+			r.extra(&i.Extra, name)
+			return
+		}
 		switch name {
 		case "type":
 			i.Type = ItemType(r.string())
@@ -215,12 +235,12 @@ func (r *wireReader) item() (i Item) {
 			r.elements(func() {
 				if f := r.float(); f != nil {
 					i.Embedding = append(i.Embedding, *f)
+				} else {
+					r.fail("a number is wanted")
 				}
 			})
 		case "fidelity":
 			i.Fidelity = Fidelity(r.object())
-		default:
-			r.extra(&i.Extra, name)
 		}
 	})
 	if data != "" {
@@ -232,8 +252,8 @@ func (r *wireReader) item() (i Item) {
 		}
 	}
 	if r.strict && r.err == nil && r.scanner.Err() == nil {
-		for _, name := range append([]string{"type"}, neededFields[i.Type.Kind()]...) {
-			if !seen[name] {
+		for _, name := range append([]string{"type"}, known...) {
+			if !seen[name] && !slices.Contains(optionalFields, name) {
 				r.path = append(r.path, "."+name)
 				r.fail("the field is missing")
 				r.path = r.path[:len(r.path)-1]

@@ -1,6 +1,7 @@
 package mmsp
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"math"
@@ -53,7 +54,19 @@ func (w *objectWriter) float(name string, value float64) {
 
 func (w *objectWriter) raw(name string, value []byte) {
 	w.key(name)
-	w.dst = append(w.dst, value...)
+	w.dst = appendOneLine(w.dst, value)
+}
+
+// appendOneLine appends a JSON text without the line breaks between its tokens, which would end a server-sent event.
+func appendOneLine(dst, value []byte) []byte {
+	start := len(dst)
+	dst = append(dst, value...)
+	for i := start; i < len(dst); i++ {
+		if dst[i] == '\n' || dst[i] == '\r' {
+			dst[i] = ' '
+		}
+	}
+	return dst
 }
 
 func (w *objectWriter) base64(name string, value []byte) {
@@ -77,13 +90,17 @@ func (w *objectWriter) strings(name string, values []string) {
 
 // extra appends the fields of an object of unknown keys.
 func (w *objectWriter) extra(object json.RawMessage) {
-	if len(object) <= len("{}") {
+	if len(object) < len("{}") {
+		return
+	}
+	fields := bytes.TrimSpace(object[1 : len(object)-1])
+	if len(fields) == 0 {
 		return
 	}
 	if last := w.dst[len(w.dst)-1]; last != '{' {
 		w.dst = append(w.dst, ',')
 	}
-	w.dst = append(w.dst, object[1:len(object)-1]...)
+	w.dst = appendOneLine(w.dst, fields)
 }
 
 // appendFloat writes the shortest number that reads back the same; JSON has no NaN and no infinity.
@@ -100,18 +117,16 @@ func appendFloat(dst []byte, f float64) []byte {
 func (w *objectWriter) item(i *Item) {
 	w.open()
 	w.string("type", string(i.Type))
-	switch i.Type {
-	case TextDelta, TextDone:
+	switch i.Type.Kind() { // which the item types from before 0.5.0 share
+	case "text":
 		w.string("text", i.Text)
-	case ThinkingDelta, ThinkingDone:
+	case "thinking":
 		w.string("thinking", i.Thinking)
-	case ToolCallDelta:
-		w.string("name", i.Name)
-		w.string("arguments", i.Arguments)
-		w.string("tool_call_id", i.ToolCallID)
-	case ToolCallDone:
+	case "tool_call":
 		w.string("name", i.Name)
 		switch {
+		case i.Type.IsDelta():
+			w.string("arguments", i.Arguments)
 		case i.Arguments == "":
 			w.raw("arguments", []byte("{}"))
 		case jsonscan.Valid([]byte(i.Arguments)):
@@ -120,10 +135,10 @@ func (w *objectWriter) item(i *Item) {
 			w.string("arguments", i.Arguments)
 		}
 		w.string("tool_call_id", i.ToolCallID)
-	case InlineDataDelta, InlineDataDone, InlineThinkingDelta, InlineThinkingDone:
+	case "inline_data", "inline_thinking":
 		w.base64("data", i.Data)
 		w.string("mime_type", i.MimeType)
-	case EmbeddingDelta, EmbeddingDone:
+	case "embedding":
 		w.key("embedding")
 		w.dst = append(w.dst, '[')
 		for n, f := range i.Embedding {
@@ -133,9 +148,9 @@ func (w *objectWriter) item(i *Item) {
 			w.dst = appendFloat(w.dst, f)
 		}
 		w.dst = append(w.dst, ']')
-	case ImageURLDone:
+	case "image_url":
 		w.string("image_url", i.ImageURL)
-	case ToolResultDone:
+	case "tool_result":
 		w.string("text", i.Text)
 		if i.Images != nil {
 			w.strings("images", i.Images)

@@ -248,7 +248,7 @@ func Parse(source string, data []byte, o LoadOptions) (*Config, error) {
 	cfg := Defaults()
 	if root := d.parse(data); root != nil {
 		// The top level holds the keys of Listen as well; where both places are set, listen wins.
-		var top Listen
+		top := cfg.Listen
 		d.object("", root.Line, root, reflect.ValueOf(&cfg).Elem(), reflect.ValueOf(&top).Elem())
 		if d.cells["host"].set && !d.cells["listen.host"].set {
 			cfg.Listen.Host = top.Host

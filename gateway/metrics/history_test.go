@@ -259,13 +259,14 @@ func FuzzHistory(f *testing.F) {
 	f.Add([]byte(strings.Replace(historyText, `[]`, `[{"at":1e300,"model":"\ud800","message":"x"}]`, 1)))
 	f.Add([]byte(strings.Replace(historyText, bucketText, `[0,[9223372036854775807,1,0,0,0,6,0,6,300,[-1],[]]],`+bucketText, 1)))
 	f.Fuzz(func(t *testing.T, file []byte) {
-		path := filepath.Join(t.TempDir(), "metrics.json")
-		if err := os.WriteFile(path, file, 0o600); err != nil {
-			t.Fatal(err)
+		h, err := decode(file)
+		if err != nil {
+			return
 		}
-		m := Open(Options{Models: []string{"fast"}, File: path, Now: at(epoch + 7).now})
-		query(t, m, "window=5184000&columns=1440")
-		m.Refuse(Unauthorized)
+		m := at(epoch + 7200 + 7).open()
+		m.total.tiers, m.errors, m.folded = h.Total.tiers(), h.errors, 0
+		m.window(interval{seconds: maxRange, columns: maxColumns}, m.now())
+		m.Refuse(Unauthorized) // folds what was read
 		if _, err := decode(m.encode()); err != nil {
 			t.Errorf("what was read is written unreadable: %v", err)
 		}

@@ -193,7 +193,8 @@ func (r *Request) Fail(err string) {
 	r.end("failure", sums{failures: 1}, func(s *series, _ *bucket) {
 		s.lastError = &failed
 		if s == r.m.total {
-			r.m.errors = append([]Error{{failed.At, clip(r.model), failed.Message}}, r.m.errors[:min(len(r.m.errors), maxErrors-1)]...)
+			kept := r.m.errors[:min(len(r.m.errors), maxErrors-1)]
+			r.m.errors = append([]Error{{failed.At, clip(r.model), failed.Message}}, kept...)
 		}
 	})
 }

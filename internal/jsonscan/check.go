@@ -7,8 +7,11 @@ import (
 
 // Check reports why data is not one JSON text that every reader takes for the same value: RFC 8259 to the letter, valid
 // UTF-8, no lone surrogates, no key twice in one object, at most MaxDepth levels deep.
-func Check(data []byte) error {
-	if err := (&checker{data: data, strict: true}).run(); err != nil {
+func Check(data []byte) error { return CheckDepth(data, MaxDepth) }
+
+// CheckDepth is Check with a smaller depth.
+func CheckDepth(data []byte, depth int) error {
+	if err := (&checker{data: data, strict: true, depth: MaxDepth - min(depth, MaxDepth)}).run(); err != nil {
 		return err
 	}
 	return nil

@@ -136,7 +136,7 @@ func (r *Reader) begin() {
 	bom := []byte("\xef\xbb\xbf")
 	for !r.begun {
 		switch head := r.buf[r.pos:r.end]; {
-		case r.err == nil && len(head) < len(bom) && bytes.HasPrefix(bom, head):
+		case r.err == nil && bytes.HasPrefix(bom, head):
 			r.fill()
 		case bytes.HasPrefix(head, bom):
 			r.pos += len(bom)

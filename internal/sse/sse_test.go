@@ -66,7 +66,7 @@ func show(ev Event) string {
 	return fmt.Sprintf("%s %q%s\n", name, ev.Data, end)
 }
 
-// all reads every event; when peek is set it asks More before each of them and checks what it says.
+// all reads every event. It asks More before each of them and, given the source, checks that it spoke the truth.
 func all(r *Reader, src *countingReader) (string, error) {
 	var out strings.Builder
 	for {
@@ -207,6 +207,7 @@ func TestLimit(t *testing.T) {
 		{"events before it stay", "data: a\n\ndata: 34567\n\n", "- \"a\"\n", 11, false},
 		{"the sum of the lines counts", "data: a\ndata: b\n\n", "", 11, false},
 		{"what came before the event does not", "id: 123\n\n: 345678\ndata: 3456\n\n", "- \"3456\"\n", 11, true},
+		{"nor in the same read", "i\ndata: 4\n:\n\n", "- \"4\"\n", 11, true},
 		{"long comment", ": 3456789abcdef\n\n", "", 11, false},
 		{"without a line end", strings.Repeat("d", 100_000), "", 20_000, false},
 		{"endless line in a body that ends", "data: 3456789", "", 11, false},

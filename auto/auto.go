@@ -1,0 +1,154 @@
+// Package auto makes the client of a model: by its client type, or by the family that the model id belongs to.
+package auto
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/clients/ant_messages"
+	"github.com/prism-shadow/mmsp-go/clients/anthropic_official"
+	"github.com/prism-shadow/mmsp-go/clients/mmsp"
+	"github.com/prism-shadow/mmsp-go/clients/openai_chat"
+	"github.com/prism-shadow/mmsp-go/clients/openai_official"
+	"github.com/prism-shadow/mmsp-go/clients/openai_responses"
+)
+
+// Type is one client type.
+type Type struct {
+	Name string
+	New  func(mmsp.Options) (mmsp.Provider, error)
+
+	// Of the official clients, which speak a vendor's own API and are chosen by the family of a model id.
+	Vendor   string
+	KeyVar   string
+	Families []string // lower-case prefixes of the vendor's model ids
+}
+
+// types is the one table of client types: the official ones first, then the compatible ones.
+var types = []Type{
+	{Name: "openai-official", New: provider(openaiofficial.New), Vendor: "OpenAI", KeyVar: "OPENAI_API_KEY", Families: []string{"gpt-", "text-embedding-"}},
+	{Name: "anthropic-official", New: provider(anthropicofficial.New), Vendor: "Anthropic", KeyVar: "ANTHROPIC_API_KEY", Families: []string{"claude-"}},
+	{Name: "openai-responses", New: provider(openairesponses.New)},
+	{Name: "openai-chat", New: provider(openaichat.New)},
+	{Name: "ant-messages", New: provider(antmessages.New)},
+	{Name: "mmsp", New: provider(mmspclient.New)},
+}
+
+// aliases are other names of client types.
+var aliases = map[string]string{"openai": "openai-chat"}
+
+func provider[P mmsp.Provider](new func(mmsp.Options) (P, error)) func(mmsp.Options) (mmsp.Provider, error) {
+	return func(o mmsp.Options) (mmsp.Provider, error) {
+		p, err := new(o)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	}
+}
+
+// Types returns the table of client types.
+func Types() []Type { return slices.Clone(types) }
+
+// Names returns the names of the client types.
+func Names() (names []string) {
+	for _, t := range types {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// Known reports whether name is a client type or an alias of one, whatever its case.
+func Known(name string) bool {
+	_, ok := find(name)
+	return ok
+}
+
+func find(name string) (Type, bool) {
+	name = strings.ToLower(name)
+	if alias, ok := aliases[name]; ok {
+		name = alias
+	}
+	i := slices.IndexFunc(types, func(t Type) bool { return t.Name == name })
+	if i < 0 {
+		return Type{}, false
+	}
+	return types[i], true
+}
+
+// Family returns the official client type whose family the model id belongs to.
+func Family(model string) (Type, bool) {
+	model = strings.ToLower(model)
+	for _, t := range types {
+		if slices.ContainsFunc(t.Families, func(prefix string) bool { return strings.HasPrefix(model, prefix) }) {
+			return t, true
+		}
+	}
+	return Type{}, false
+}
+
+// New makes the client of a model. The client type is Options.ClientType, else CLIENT_TYPE, else that of the model's
+// family. An id of no known family is an error that lists what is possible.
+func New(model string, o mmsp.Options) (*mmsp.Client, error) {
+	o.Model = model
+	named := o.ClientType
+	if named == "" {
+		named = o.Env("CLIENT_TYPE")
+	}
+	if named != "" {
+		t, ok := find(named)
+		if !ok {
+			return nil, fmt.Errorf("Unknown client type %q: %s", named, possible()) //nolint:staticcheck // the text that every implementation of the protocol begins with
+		}
+		p, err := t.New(o)
+		if err != nil {
+			return nil, err
+		}
+		return mmsp.NewClient(p), nil
+	}
+	t, ok := Family(model)
+	if !ok {
+		return nil, fmt.Errorf("no client for the model %q: it belongs to no known family; give a client type: %s", model, possible())
+	}
+	p, err := t.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return mmsp.NewClient(familyProvider{p, t.Name}), nil
+}
+
+// familyProvider lists only the models that the family rule would give the same client: nobody named the endpoint.
+type familyProvider struct {
+	mmsp.Provider
+	name string
+}
+
+func (p familyProvider) Model() string {
+	if m, ok := p.Provider.(interface{ Model() string }); ok {
+		return m.Model()
+	}
+	return ""
+}
+
+func (p familyProvider) ListModels(ctx context.Context) ([]string, error) {
+	ids, err := p.Provider.ListModels(ctx)
+	return slices.DeleteFunc(ids, func(id string) bool {
+		t, ok := Family(id)
+		return !ok || t.Name != p.name
+	}), err
+}
+
+func possible() string {
+	var official, compatible []string
+	for _, t := range types {
+		if t.Vendor != "" {
+			official = append(official, t.Name)
+		} else {
+			compatible = append(compatible, t.Name)
+		}
+	}
+	return "official: " + strings.Join(official, ", ") + "; compatible: " + strings.Join(compatible, ", ")
+}

@@ -1,0 +1,429 @@
+// Package openaichat is the client type "openai-chat": any endpoint of the Chat Completions protocol. It is the
+// reference that the other clients of the protocol are read against.
+package openaichat
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/internal/credentials"
+	"github.com/prism-shadow/mmsp-go/internal/failure"
+	"github.com/prism-shadow/mmsp-go/internal/fetch"
+	"github.com/prism-shadow/mmsp-go/internal/images"
+	"github.com/prism-shadow/mmsp-go/internal/modellist"
+	"github.com/prism-shadow/mmsp-go/internal/sse"
+	"github.com/prism-shadow/mmsp-go/internal/upstream"
+	"github.com/prism-shadow/mmsp-go/wire/openaichat"
+)
+
+const class = "OpenaiChatClient"
+
+// usageWait is how long the usage chunk and the end of the stream are waited for after the finish chunk.
+const usageWait = 5 * time.Second
+
+// Client speaks Chat Completions for one model.
+type Client struct {
+	model   string
+	key     mmsp.Secret
+	baseURL string
+	headers map[string]string
+	limits  mmsp.HTTPOptions
+	http    *upstream.Client
+	fetcher *fetch.Fetcher
+}
+
+// New reads the key and the endpoint from the options or OPENAI_API_KEY and OPENAI_BASE_URL.
+func New(o mmsp.Options) (*Client, error) {
+	key, baseURL, err := credentials.Resolve(&o, credentials.Rule{
+		Class: class, KeyVar: "OPENAI_API_KEY", URLVar: "OPENAI_BASE_URL", DefaultURL: "https://api.openai.com/v1",
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Client{
+		model: o.Model, key: key, baseURL: baseURL, headers: o.DefaultHeaders, limits: o.HTTP,
+		http:    upstream.New(o.HTTPClient, o.HTTP),
+		fetcher: fetch.New(fetch.Options{AllowPrivate: o.AllowPrivateFetch, MaxBytes: o.HTTP.MaxFetchBytes}),
+	}, nil
+}
+
+// Class returns the class name in errors.
+func (c *Client) Class() string { return class }
+
+// Model returns the upstream model id.
+func (c *Client) Model() string { return c.model }
+
+func (c *Client) unsupported(parameter, reason string) error {
+	return &mmsp.UnsupportedParameterError{Client: class, Parameter: parameter, Message: reason}
+}
+
+func (c *Client) convertToolChoice(choice *mmsp.ToolChoice) any {
+	if choice.Mode != "" {
+		return choice.Mode
+	}
+	// A list of names means that one of them must be called.
+	allowed := openaichat.AllowedToolChoice{Type: "allowed_tools", AllowedTools: openaichat.AllowedTools{Mode: "required"}}
+	for _, name := range choice.Names {
+		allowed.AllowedTools.Tools = append(allowed.AllowedTools.Tools, openaichat.FunctionTool{Type: "function", Function: openaichat.FunctionName{Name: name}})
+	}
+	return allowed
+}
+
+// transformUniConfigToModelConfig turns the config into the request but for its messages.
+func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaichat.Request, error) {
+	request := &openaichat.Request{
+		Model:         c.model,
+		Stream:        true,
+		StreamOptions: &openaichat.StreamOptions{IncludeUsage: true},
+	}
+	request.MaxCompletionTokens = config.MaxTokens
+	request.Temperature = config.Temperature
+	if config.Tools != nil {
+		tools := []openaichat.Tool{}
+		for i := range config.Tools {
+			tools = append(tools, openaichat.Tool{Type: "function", Function: config.Tools[i].AppendJSON(nil)})
+		}
+		request.Tools = &tools
+	}
+	if config.ToolChoice != nil {
+		request.ToolChoice = c.convertToolChoice(config.ToolChoice)
+	}
+	if config.FastMode {
+		request.ServiceTier = "priority"
+	}
+	if config.PromptCaching != "" && config.PromptCaching != mmsp.CachingEnable {
+		return nil, c.unsupported("prompt_caching", "Chat Completions caches prompts by itself; only enable is possible")
+	}
+	return request, nil
+}
+
+// convertImage makes an image part. The protocol takes pictures inline only where endpoints cannot fetch, so that
+// remote ones are fetched here.
+func (c *Client) convertImage(ctx context.Context, url string) (openaichat.ContentPart, error) {
+	if !strings.HasPrefix(strings.ToLower(url), "data:") {
+		var err error
+		if url, err = c.fetcher.Image(ctx, url); err != nil {
+			return openaichat.ContentPart{}, err
+		}
+	}
+	image := &openaichat.ImageURL{URL: url}
+	if images.NeedsHighDetail(c.model, url) {
+		image.Detail = "high"
+	}
+	return openaichat.ContentPart{Type: "image_url", ImageURL: image}, nil
+}
+
+// transformUniMessageToModelInput turns the messages into the request's. Tool results of a turn come first, each as a
+// message of its own, and what else the turn holds follows in one message.
+func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages []mmsp.Message) ([]openaichat.Message, error) {
+	input := []openaichat.Message{}
+	reasoningFields := map[string]bool{} // of all thinking so far; "" where the field is not known
+	for m := range messages {
+		message := &messages[m]
+		var parts []openaichat.ContentPart
+		var calls []openaichat.ToolCall
+		var thinking string
+		turnFields := map[string]bool{}
+		for i := range message.ContentItems {
+			item := &message.ContentItems[i]
+			switch item.Type {
+			case mmsp.TextDone:
+				parts = append(parts, openaichat.ContentPart{Type: "text", Text: &item.Text})
+			case mmsp.ImageURLDone:
+				part, err := c.convertImage(ctx, item.ImageURL)
+				if err != nil {
+					return nil, err
+				}
+				parts = append(parts, part)
+			case mmsp.ThinkingDone:
+				var fidelity struct {
+					ReasoningField string `json:"reasoning_field"`
+				}
+				item.Fidelity.Decode(&fidelity)
+				thinking += item.Thinking
+				turnFields[fidelity.ReasoningField] = true
+				if item.Thinking != "" {
+					reasoningFields[fidelity.ReasoningField] = true
+				}
+			case mmsp.ToolCallDone:
+				arguments := item.Arguments
+				if arguments == "" {
+					arguments = "{}"
+				}
+				calls = append(calls, openaichat.ToolCall{ID: item.ToolCallID, Type: "function", Function: openaichat.FunctionCall{Name: item.Name, Arguments: arguments}})
+			case mmsp.ToolResultDone:
+				input = append(input, openaichat.Message{Role: "tool", ToolCallID: item.ToolCallID, Content: item.Text})
+				for _, url := range item.Images {
+					part, err := c.convertImage(ctx, url)
+					if err != nil {
+						return nil, err
+					}
+					parts = append(parts, part)
+				}
+			default:
+				return nil, &mmsp.InvalidRequestError{
+					Param:   fmt.Sprintf("messages[%d].content_items[%d]", m, i),
+					Message: fmt.Sprintf("%s cannot send %s items", class, item.Type),
+				}
+			}
+		}
+		turn := openaichat.Message{Role: string(message.Role), ToolCalls: calls}
+		if len(parts) > 0 {
+			turn.Content = parts
+		}
+		switch {
+		case thinking != "":
+			turn.ReasoningContent, turn.Reasoning = reasoningFieldsOf(turnFields, &thinking)
+		case len(calls) > 0 && len(reasoningFields) > 0:
+			// Strict servers want the field on every turn with calls once the conversation had it.
+			turn.ReasoningContent, turn.Reasoning = reasoningFieldsOf(reasoningFields, new(""))
+		}
+		if turn.Content != nil || turn.ToolCalls != nil || turn.ReasoningContent != nil || turn.Reasoning != nil {
+			input = append(input, turn)
+		}
+	}
+	return input, nil
+}
+
+// reasoningFieldsOf puts the text on the field it came in, on both where that is not known.
+func reasoningFieldsOf(fields map[string]bool, text *string) (reasoningContent, reasoning *string) {
+	switch {
+	case len(fields) == 1 && fields["reasoning_content"]:
+		return text, nil
+	case len(fields) == 1 && fields["reasoning"]:
+		return nil, text
+	}
+	return text, text
+}
+
+var (
+	reasoningContentField = mmsp.Fidelity(`{"reasoning_field":"reasoning_content"}`)
+	reasoningField        = mmsp.Fidelity(`{"reasoning_field":"reasoning"}`)
+	refusalMark           = mmsp.Fidelity(`{"refusal":true}`)
+)
+
+// transformModelOutputToUniEvent turns one chunk into one event.
+func (c *Client) transformModelOutputToUniEvent(modelOutput *openaichat.Chunk, event *mmsp.UniEvent) {
+	event.Reset()
+	delta := &modelOutput.Delta
+	switch {
+	case delta.ReasoningContent != "" && delta.Reasoning != "":
+		event.Deltas = append(event.Deltas, mmsp.Delta{
+			Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: delta.ReasoningContent}, ItemID: "reasoning_content",
+		})
+	case delta.ReasoningContent != "":
+		event.Deltas = append(event.Deltas, mmsp.Delta{
+			Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: delta.ReasoningContent, Fidelity: reasoningContentField}, ItemID: "reasoning_content",
+		})
+	case delta.Reasoning != "":
+		event.Deltas = append(event.Deltas, mmsp.Delta{
+			Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: delta.Reasoning, Fidelity: reasoningField}, ItemID: "reasoning",
+		})
+	}
+	for _, part := range delta.Parts {
+		if part.Thinking {
+			event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: part.Text}, ItemID: "content"})
+		} else {
+			event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.TextDelta, Text: part.Text}, ItemID: "content"})
+		}
+	}
+	if delta.Refusal != "" {
+		event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.TextDelta, Text: delta.Refusal, Fidelity: refusalMark}, ItemID: "refusal"})
+		event.Type, event.StopDetail = mmsp.EventStop, &mmsp.StopDetail{Kind: "refusal"}
+	}
+	for i := range delta.ToolCalls {
+		call := &delta.ToolCalls[i]
+		id := call.ID
+		if id == "" {
+			id = call.Name // some endpoints give calls no id
+		}
+		event.Deltas = append(event.Deltas, mmsp.Delta{
+			Item:   mmsp.Item{Type: mmsp.ToolCallDelta, Name: call.Name, Arguments: call.Arguments, ToolCallID: id},
+			ItemID: "tool_calls", Call: mmsp.CallRef{Keyed: true, Index: call.Index},
+		})
+	}
+	if modelOutput.FinishReason != "" {
+		event.Type = mmsp.EventStop
+		event.Usage = &mmsp.Usage{} // the terminal event; usage may never come
+		switch modelOutput.FinishReason {
+		case "stop":
+			event.FinishReason = mmsp.FinishStop
+		case "length":
+			event.FinishReason = mmsp.FinishLength
+		case "tool_calls", "function_call":
+			event.FinishReason = mmsp.FinishToolCall
+		case "content_filter":
+			event.FinishReason, event.StopDetail = mmsp.FinishUnknown, &mmsp.StopDetail{Kind: "filter"}
+		default:
+			event.FinishReason = mmsp.FinishUnknown
+		}
+	}
+	if usage := modelOutput.Usage; usage != nil {
+		event.Type = mmsp.EventStop
+		event.Usage = &mmsp.Usage{CachedTokens: usage.CachedTokens, ThoughtsTokens: usage.ReasoningTokens}
+		if usage.PromptTokens != nil {
+			prompt := *usage.PromptTokens
+			if usage.CachedTokens != nil {
+				prompt -= *usage.CachedTokens
+			}
+			event.Usage.PromptTokens = &prompt
+		}
+		if usage.CompletionTokens != nil {
+			response := *usage.CompletionTokens
+			if usage.ReasoningTokens != nil && response >= *usage.ReasoningTokens { // some gateways leave reasoning out of the sum
+				response -= *usage.ReasoningTokens
+			}
+			event.Usage.ResponseTokens = &response
+		}
+	}
+}
+
+// Prepare returns the upstream request.
+func (c *Client) Prepare(ctx context.Context, messages []mmsp.Message, config *mmsp.Config) (*mmsp.Request, error) {
+	request, err := c.transformUniConfigToModelConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	input, err := c.transformUniMessageToModelInput(ctx, messages)
+	if err != nil {
+		return nil, err
+	}
+	if config.SystemPrompt != nil && *config.SystemPrompt != "" {
+		request.Messages = append(request.Messages, openaichat.Message{Role: "system", Content: *config.SystemPrompt})
+	}
+	request.Messages = append(request.Messages, input...)
+	body, err := request.Encode()
+	if err != nil {
+		return nil, err
+	}
+	return &mmsp.Request{
+		Method: http.MethodPost, URL: c.baseURL + "/chat/completions", Body: body,
+		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}},
+	}, nil
+}
+
+// Do sends the request and yields an event per chunk.
+func (c *Client) Do(ctx context.Context, request *mmsp.Request) iter.Seq2[*mmsp.UniEvent, error] {
+	return func(yield func(*mmsp.UniEvent, error) bool) { c.streamingResponseInternal(ctx, request, yield) }
+}
+
+func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Request, yield func(*mmsp.UniEvent, error) bool) {
+	response, err := c.http.Do(ctx, c.authorized(request))
+	if err != nil {
+		yield(nil, failure.Upstream(class, err))
+		return
+	}
+	var event mmsp.UniEvent
+	defer func() {
+		if event.Last {
+			response.Finish()
+		} else {
+			response.Close()
+		}
+	}()
+
+	var decoder openaichat.Decoder
+	reader := sse.NewReader(response.Body, c.limits.MaxLineBytes)
+	first, err := reader.First()
+	switch {
+	case err != nil && err != io.EOF:
+		yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the first event", Err: err})
+		return
+	case first == '{' || first == '[':
+		// The whole answer in one piece.
+		body, err := reader.Rest(c.limits.MaxResponseBytes)
+		if err != nil {
+			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the end of the answer", Err: err})
+			return
+		}
+		chunk, err := decoder.Decode(body)
+		if err != nil || chunk.Error != nil || !chunk.HasChoice {
+			yield(nil, failure.Body(class, body))
+			return
+		}
+		c.transformModelOutputToUniEvent(chunk, &event)
+		if event.FinishReason == mmsp.FinishStop && len(chunk.Delta.ToolCalls) > 0 {
+			event.FinishReason = mmsp.FinishToolCall
+		}
+		event.Last = true
+		yield(&event, nil)
+		return
+	case first == '<':
+		body, _ := reader.Rest(1 << 20)
+		yield(nil, failure.Body(class, body))
+		return
+	}
+
+	finished, called, refused := false, false, false
+	for number := 1; ; number++ {
+		wire, err := reader.Next()
+		if err != nil && err != io.EOF && !finished {
+			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the finish chunk", Err: err})
+			return
+		}
+		if err != nil || string(wire.Data) == "[DONE]" {
+			event.Reset()
+			event.Last = finished
+			yield(&event, nil)
+			return
+		}
+		chunk, err := decoder.Decode(wire.Data)
+		switch {
+		case err != nil && wire.Unterminated:
+			continue // cut in the middle of an event: the end of the body comes next
+		case err != nil:
+			yield(nil, failure.Malformed(class, number, wire.Data, err))
+			return
+		case chunk.Error != nil || string(wire.Name) == "error":
+			yield(nil, failure.Event(class, wire.Data))
+			return
+		}
+		c.transformModelOutputToUniEvent(chunk, &event)
+		called = called || len(chunk.Delta.ToolCalls) > 0
+		refused = refused || chunk.Delta.Refusal != ""
+		if event.FinishReason == mmsp.FinishStop {
+			switch {
+			case called: // some endpoints report stop for a turn that made calls
+				event.FinishReason = mmsp.FinishToolCall
+			case refused:
+				event.FinishReason = mmsp.FinishUnknown
+			}
+		}
+		// The usage chunk comes after the finish chunk, if it comes.
+		event.Last = finished && chunk.Usage != nil && !chunk.HasChoice
+		event.More = reader.More()
+		if event.FinishReason != "" && !finished {
+			finished = true
+			response.Linger(usageWait)
+		}
+		if !yield(&event, nil) || event.Last {
+			return
+		}
+	}
+}
+
+// authorized adds what every request of the client carries.
+func (c *Client) authorized(request *mmsp.Request) upstream.Request {
+	header := request.Header.Clone()
+	for name, value := range c.headers {
+		header.Set(name, value)
+	}
+	header.Set("Authorization", "Bearer "+c.key.Reveal())
+	return upstream.Request{Method: request.Method, URL: request.URL, Header: header, Body: request.Body}
+}
+
+// ListModels returns the ids of GET /models.
+func (c *Client) ListModels(ctx context.Context) ([]string, error) {
+	request := &mmsp.Request{Method: http.MethodGet, URL: c.baseURL + "/models", Header: http.Header{}}
+	response, err := c.http.Do(ctx, c.authorized(request))
+	if err != nil {
+		return nil, failure.Upstream(class, err)
+	}
+	return modellist.Read(class, response.Body)
+}

@@ -1,0 +1,336 @@
+// Package gateway is the HTTP server: who may call, which row of the models table answers, what is counted and logged,
+// and how it all ends when the process is told to stop.
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/gateway/config"
+	"github.com/prism-shadow/mmsp-go/gateway/metrics"
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
+)
+
+// Server serves one configuration at a time; Reload swaps it for another. It is safe for concurrent use.
+type Server struct {
+	log     *slog.Logger
+	metrics *metrics.Metrics
+	started time.Time
+	state   atomic.Pointer[state]
+
+	draining atomic.Bool
+	streams  atomic.Int64 // open upstream streams
+
+	// ctx is what every request's context comes from; stop ends those that outlive the drain.
+	ctx  context.Context
+	stop context.CancelCauseFunc
+}
+
+// errShutdown ends the streams that outlive the drain.
+var errShutdown = errors.New("the server is shutting down")
+
+// New builds every row's client. Its errors are the configuration's: each names the row it stands in.
+func New(c *config.Config, log *slog.Logger) (*Server, error) {
+	s := &Server{log: log, started: time.Now()}
+	s.ctx, s.stop = context.WithCancelCause(context.Background())
+	first, err := newState(c, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.metrics = metrics.Open(metrics.Options{Models: first.counted(), File: c.Metrics.File, Logger: log, OpenUpstreamStreams: s.streams.Load})
+	s.state.Store(first)
+	return s, nil
+}
+
+// Reload swaps the configuration for new requests at once; running streams finish on the old one. A configuration
+// whose rows cannot be built changes nothing.
+func (s *Server) Reload(c *config.Config) error {
+	old := s.state.Load()
+	next, err := newState(c, old)
+	if err != nil {
+		return err
+	}
+	s.state.Store(next)
+	s.metrics.SetModels(next.counted())
+	if next.http != old.http {
+		old.http.CloseIdleConnections()
+	}
+	return nil
+}
+
+// Serve answers on the listener until ctx ends, then drains: readiness flips, running streams get the given time to
+// finish, and those that do not are ended with an error event. It returns when everything has ended.
+func (s *Server) Serve(ctx context.Context, listener net.Listener, drain time.Duration) error {
+	background, cancel := context.WithCancel(context.Background())
+	saved := make(chan struct{})
+	go func() {
+		defer close(saved)
+		s.metrics.Run(background)
+	}()
+	server := &http.Server{
+		Handler:           s,
+		BaseContext:       func(net.Listener) context.Context { return s.ctx },
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       120 * time.Second,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		s.draining.Store(true)
+		s.log.Info("draining", "open_streams", s.streams.Load(), "limit", drain)
+		limit, stop := context.WithTimeout(context.Background(), drain)
+		err = server.Shutdown(limit)
+		stop()
+		if err != nil {
+			// Time is up: end what still runs, honestly, and give the last words a moment to go out.
+			s.stop(errShutdown)
+			limit, stop := context.WithTimeout(context.Background(), time.Second)
+			err = server.Shutdown(limit)
+			stop()
+			if err != nil {
+				err = server.Close()
+			}
+		}
+		<-failed
+	}
+	s.stop(errShutdown)
+	cancel()
+	<-saved
+	s.state.Load().http.CloseIdleConnections()
+	return errors.Join(err, s.metrics.Close())
+}
+
+// ServeHTTP routes a request. Paths are matched to the letter.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	current := s.state.Load()
+	call := &call{Server: s, state: current, w: w, r: r, began: time.Now(), id: requestID()}
+	w.Header().Set("X-Request-Id", call.id)
+	defer call.logged()
+
+	switch r.URL.Path {
+	case "/healthz":
+		if call.method(http.MethodGet) {
+			call.json(http.StatusOK, []byte(`{"status":"ok"}`))
+		}
+		return
+	case "/readyz":
+		switch {
+		case !call.method(http.MethodGet):
+		case s.draining.Load():
+			call.json(http.StatusServiceUnavailable, []byte(`{"status":"draining"}`))
+		default:
+			call.json(http.StatusOK, []byte(`{"status":"ready"}`))
+		}
+		return
+	}
+	if strings.HasPrefix(r.URL.Path, "/v1/") && !current.authorized(r) {
+		s.metrics.Refuse(metrics.Unauthorized)
+		call.fail(&mmsp.AuthenticationError{Message: "a valid API key is required"})
+		return
+	}
+	switch {
+	case r.URL.Path == "/v1/stream" && r.Method == http.MethodPost:
+		call.stream()
+	case r.URL.Path == "/v1/models" && r.Method == http.MethodGet:
+		call.json(http.StatusOK, current.modelList(s.started))
+	case r.URL.Path == "/v1/metrics" && r.Method == http.MethodGet:
+		snapshot, err := s.metrics.Query(r.URL.Query())
+		if err != nil {
+			call.fail(&mmsp.InvalidRequestError{Message: err.Error()})
+			return
+		}
+		call.marshal(snapshot)
+	default:
+		call.method("")
+	}
+}
+
+// call is one request being answered.
+type call struct {
+	*Server
+	state *state
+	w     http.ResponseWriter
+	r     *http.Request
+	began time.Time
+	id    string
+
+	// What the log line tells.
+	status  int
+	model   string
+	outcome string
+	usage   *mmsp.Usage
+	err     error
+}
+
+// method answers 404 unless the request has the method; there is no such route otherwise.
+func (c *call) method(want string) bool {
+	if c.r.Method == want {
+		return true
+	}
+	c.fail(&mmsp.NotFoundError{Message: fmt.Sprintf("no route for %.16s %.200s; there are POST /v1/stream, GET /v1/models and GET /v1/metrics", c.r.Method, c.r.URL.Path)})
+	return false
+}
+
+func (c *call) json(status int, body []byte) {
+	c.status = status
+	h := c.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(body)
+}
+
+func (c *call) marshal(value any) {
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		c.fail(err)
+		return
+	}
+	c.json(http.StatusOK, body.Bytes())
+}
+
+// fail answers with an error that came before anything else.
+func (c *call) fail(err error) {
+	c.err = err
+	status := httpStatus(err)
+	var upstream *mmsp.UpstreamError
+	if errors.As(err, &upstream) {
+		if upstream.RetryAfter > 0 {
+			// Rounded up: a caller must not come back too early.
+			c.w.Header().Set("Retry-After", strconv.FormatInt(int64((upstream.RetryAfter+time.Second-1)/time.Second), 10))
+		}
+		if upstream.RequestID != "" && len(upstream.RequestID) <= 256 {
+			c.w.Header().Set("X-Upstream-Request-Id", upstream.RequestID)
+		}
+	}
+	c.json(status, mmsp.AppendErrorJSON(nil, err))
+}
+
+// httpStatus is the status of an error that came before any event.
+func httpStatus(err error) int {
+	var (
+		parameter *mmsp.UnsupportedParameterError
+		operation *mmsp.UnsupportedOperationError
+		invalid   *mmsp.InvalidRequestError
+		auth      *mmsp.AuthenticationError
+		notFound  *mmsp.NotFoundError
+		upstream  *mmsp.UpstreamError
+		tooLarge  *http.MaxBytesError
+		timeout   interface{ Timeout() bool }
+	)
+	switch {
+	case errors.As(err, &tooLarge):
+		return http.StatusRequestEntityTooLarge
+	case errors.As(err, &parameter), errors.As(err, &operation), errors.As(err, &invalid):
+		return http.StatusBadRequest
+	case errors.As(err, &auth):
+		return http.StatusUnauthorized
+	case errors.As(err, &notFound):
+		return http.StatusNotFound
+	case errors.As(err, &upstream) && upstream.Status >= 400 && upstream.Status < 600:
+		return upstream.Status
+	case errors.Is(err, errShutdown):
+		return http.StatusServiceUnavailable
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusBadGateway
+}
+
+// logged writes the one line of the request.
+func (c *call) logged() {
+	if c.r.URL.Path == "/healthz" || c.r.URL.Path == "/readyz" {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("id", c.id),
+		slog.String("method", c.r.Method),
+		slog.String("path", clip(c.r.URL.Path)),
+		slog.Int("status", c.status),
+		slog.Duration("took", time.Since(c.began)),
+	}
+	if c.model != "" {
+		attrs = append(attrs, slog.String("model", c.model))
+	}
+	if c.outcome != "" {
+		attrs = append(attrs, slog.String("outcome", c.outcome))
+	}
+	if c.usage != nil {
+		attrs = append(attrs, slog.Int64("tokens", c.usage.Total()))
+	}
+	level := slog.LevelInfo
+	if c.err != nil {
+		level = slog.LevelWarn
+		attrs = append(attrs, slog.String("error", clip(c.err.Error())))
+	}
+	c.log.LogAttrs(context.Background(), level, "request", attrs...)
+}
+
+// clip bounds a text that callers or providers choose.
+func clip(text string) string {
+	if len(text) > 512 {
+		return strings.ToValidUTF8(text[:512], "") + "…"
+	}
+	return text
+}
+
+func requestID() string { return "req_" + strings.ToLower(rand.Text()) }
+
+// authorized reports whether the request carries one of the keys, in any of the places where the SDKs of the protocols
+// put theirs. Every key is compared, in constant time.
+func (s *state) authorized(r *http.Request) bool {
+	if len(s.keys) == 0 {
+		return true
+	}
+	given := r.Header.Get("X-Api-Key")
+	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+		given = token
+	}
+	if given == "" {
+		given = r.Header.Get("X-Goog-Api-Key")
+	}
+	if given == "" && r.URL.RawQuery != "" {
+		given = r.URL.Query().Get("key")
+	}
+	digest := sha256.Sum256([]byte(given))
+	found := 0
+	for i := range s.keys {
+		found |= subtle.ConstantTimeCompare(digest[:], s.keys[i][:])
+	}
+	return found == 1
+}
+
+// modelList is the answer of GET /v1/models.
+func (s *state) modelList(started time.Time) []byte {
+	body := []byte(`{"object":"list","data":[`)
+	for i, id := range s.listed {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, `{"id":`...)
+		body = jsonscan.AppendString(body, id)
+		body = fmt.Appendf(body, `,"object":"model","created":%d,"owned_by":"mmsp"}`, started.Unix())
+	}
+	return append(body, "]}"...)
+}

@@ -1,0 +1,146 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/auto"
+	"github.com/prism-shadow/mmsp-go/gateway/config"
+	"github.com/prism-shadow/mmsp-go/internal/upstream"
+)
+
+// state is everything that a configuration decides. It does not change once it serves.
+type state struct {
+	config *config.Config
+	http   *http.Client
+	limits mmsp.HTTPOptions
+	rows   map[string]*row
+	listed []string // what GET /v1/models shows, in table order
+	keys   [][sha256.Size]byte
+
+	families *families // serves whole families by their own ids; nil with a models table
+}
+
+// row is one model that callers may name.
+type row struct {
+	counted string // the name it has in the metrics
+	client  *mmsp.Client
+	relay   bool // another MMSP server: messages are not judged here
+}
+
+// newState builds the rows. The connections of old are kept where the limits that they were made with are the same.
+func newState(c *config.Config, old *state) (*state, error) {
+	s := &state{config: c, rows: map[string]*row{}, limits: httpOptions(c)}
+	if old != nil && sameLimits(old.limits, s.limits) {
+		s.http = old.http
+	} else {
+		s.http = upstream.NewHTTPClient(s.limits)
+	}
+	for _, key := range c.APIKeys {
+		s.keys = append(s.keys, sha256.Sum256([]byte(key.Reveal())))
+	}
+	for i := range c.Models {
+		model := &c.Models[i]
+		client, err := auto.New(model.ModelID, s.options(model))
+		if err != nil {
+			return nil, fmt.Errorf("models[%d] '%s': %w", i, model.ServerModelID, err)
+		}
+		_, relay := client.Provider().(mmsp.Forwarder)
+		s.rows[model.ServerModelID] = &row{counted: model.ServerModelID, client: client, relay: relay}
+		s.listed = append(s.listed, model.ServerModelID)
+	}
+	return s, nil
+}
+
+func httpOptions(c *config.Config) mmsp.HTTPOptions {
+	return mmsp.HTTPOptions{
+		MaxRetries:       &c.Upstream.MaxRetries,
+		MaxRetryWait:     max(c.Upstream.MaxRetryWait, time.Nanosecond), // zero would mean the default
+		ConnectTimeout:   c.Upstream.ConnectTimeout,
+		HeaderTimeout:    c.Upstream.HeaderTimeout,
+		IdleTimeout:      c.Upstream.IdleTimeout,
+		MaxLineBytes:     c.Limits.MaxSSELineBytes,
+		MaxResponseBytes: c.Limits.MaxResponseBytes,
+		MaxFetchBytes:    c.HTTP.Fetch.MaxBytes,
+	}
+}
+
+// sameLimits compares what a transport is built from.
+func sameLimits(a, b mmsp.HTTPOptions) bool {
+	return a.ConnectTimeout == b.ConnectTimeout && a.HeaderTimeout == b.HeaderTimeout
+}
+
+func (s *state) options(model *config.Model) mmsp.Options {
+	headers := map[string]string{}
+	for name, value := range model.Headers {
+		headers[name] = value.Reveal()
+	}
+	return mmsp.Options{
+		APIKey: model.APIKey, BaseURL: model.BaseURL, ClientType: model.ClientType, DefaultHeaders: headers,
+		HTTP: s.limits, HTTPClient: s.http, AllowPrivateFetch: s.config.HTTP.Fetch.AllowPrivate,
+	}
+}
+
+// row returns the row that serves a model id.
+func (s *state) row(model string) (*row, bool) {
+	if r, ok := s.rows[model]; ok {
+		return r, true
+	}
+	if s.families != nil {
+		return s.families.row(s, model)
+	}
+	return nil, false
+}
+
+// counted returns the names of the metrics' rows.
+func (s *state) counted() (names []string) {
+	if s.families != nil {
+		return s.families.names()
+	}
+	return slices.Clone(s.listed)
+}
+
+// families serves every model of the vendors whose keys the environment holds, by the vendors' own ids.
+type families struct {
+	types []auto.Type
+
+	mu   sync.Mutex
+	made map[string]*row
+}
+
+// maxFamilyModels bounds the clients that callers can make by naming ids.
+const maxFamilyModels = 512
+
+func (f *families) names() (names []string) {
+	for _, t := range f.types {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+func (f *families) row(s *state, model string) (*row, bool) {
+	t, ok := auto.Family(model)
+	if !ok || len(model) > 256 || !slices.ContainsFunc(f.types, func(served auto.Type) bool { return served.Name == t.Name }) {
+		return nil, false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r, ok := f.made[model]; ok {
+		return r, true
+	}
+	o := s.options(&config.Model{ClientType: t.Name})
+	client, err := auto.New(model, o)
+	if err != nil {
+		return nil, false
+	}
+	r := &row{counted: t.Name, client: client}
+	if len(f.made) < maxFamilyModels {
+		f.made[model] = r
+	}
+	return r, true
+}

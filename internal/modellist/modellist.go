@@ -1,0 +1,65 @@
+// Package modellist reads the list of models that an endpoint serves, in the form that OpenAI's and Anthropic's
+// protocols share: {"data": [{"id": …}, …]}.
+package modellist
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/internal/failure"
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
+)
+
+const maxBytes = 16 << 20
+
+// Read reads one page to its end and closes it. It returns the ids in order.
+func Read(class string, body io.ReadCloser) ([]string, error) {
+	ids, _, err := ReadPage(class, body)
+	return ids, err
+}
+
+// ReadPage also returns the id after which the next page begins, empty on the last page.
+func ReadPage(class string, body io.ReadCloser) (ids []string, after string, err error) {
+	defer body.Close()
+	data, err := io.ReadAll(io.LimitReader(body, maxBytes+1))
+	if err != nil {
+		return nil, "", err
+	}
+	if len(data) > maxBytes {
+		return nil, "", fmt.Errorf("the list of models is longer than %d bytes", maxBytes)
+	}
+	ids = []string{}
+	var more, listed bool
+	var last string
+	var s jsonscan.Scanner
+	s.Reset(data)
+	for first := true; s.Field(&first); {
+		switch string(s.Name()) {
+		case "data":
+			listed = s.Kind() == '['
+			for first := true; s.Element(&first); {
+				for first := true; s.Field(&first); {
+					if string(s.Name()) == "id" {
+						ids = append(ids, s.String())
+					} else {
+						s.Skip()
+					}
+				}
+			}
+		case "has_more":
+			more = s.Bool()
+		case "last_id":
+			last = s.String()
+		default:
+			s.Skip()
+		}
+	}
+	if err := s.End(); err != nil || !listed {
+		return nil, "", &mmsp.UpstreamError{Client: class, ErrorType: "unexpected_body", Message: "the list of models is not readable: " + failure.Excerpt(data)}
+	}
+	if more {
+		after = last
+	}
+	return ids, after, nil
+}

@@ -1,0 +1,102 @@
+// Package openaichat is the Chat Completions protocol on the wire: its requests, and its stream events with their fast
+// decoding. It knows nothing of the message format of this module.
+package openaichat
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Request is the body of POST /chat/completions.
+type Request struct {
+	Model               string         `json:"model"`
+	Stream              bool           `json:"stream"`
+	StreamOptions       *StreamOptions `json:"stream_options,omitempty"`
+	MaxCompletionTokens *int64         `json:"max_completion_tokens,omitempty"`
+	Temperature         *float64       `json:"temperature,omitempty"`
+	Tools               *[]Tool        `json:"tools,omitempty"`
+	ToolChoice          any            `json:"tool_choice,omitempty"` // a mode, or AllowedToolChoice
+	ServiceTier         string         `json:"service_tier,omitempty"`
+	Messages            []Message      `json:"messages"`
+}
+
+// StreamOptions asks for the usage chunk.
+type StreamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+// Tool is a function the model may call. Function is the object {name, description, parameters, …}.
+type Tool struct {
+	Type     string          `json:"type"` // "function"
+	Function json.RawMessage `json:"function"`
+}
+
+// AllowedToolChoice limits the model to some of the tools.
+type AllowedToolChoice struct {
+	Type         string       `json:"type"` // "allowed_tools"
+	AllowedTools AllowedTools `json:"allowed_tools"`
+}
+
+// AllowedTools names tools; Mode says whether one of them must be called.
+type AllowedTools struct {
+	Mode  string         `json:"mode"` // "auto" or "required"
+	Tools []FunctionTool `json:"tools"`
+}
+
+// FunctionTool names a tool.
+type FunctionTool struct {
+	Type     string       `json:"type"` // "function"
+	Function FunctionName `json:"function"`
+}
+
+// FunctionName is the name of a function.
+type FunctionName struct {
+	Name string `json:"name"`
+}
+
+// Message is one turn. Content is a text, or a list of parts.
+type Message struct {
+	Role             string     `json:"role"` // system, user, assistant, tool
+	ToolCallID       string     `json:"tool_call_id,omitempty"`
+	Content          any        `json:"content,omitempty"` // string or []ContentPart
+	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
+	ReasoningContent *string    `json:"reasoning_content,omitempty"`
+	Reasoning        *string    `json:"reasoning,omitempty"`
+}
+
+// ContentPart is a piece of text or a picture.
+type ContentPart struct {
+	Type     string    `json:"type"` // "text" or "image_url"
+	Text     *string   `json:"text,omitempty"`
+	ImageURL *ImageURL `json:"image_url,omitempty"`
+}
+
+// ImageURL is a picture by URL.
+type ImageURL struct {
+	URL    string `json:"url"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// ToolCall is a call the model made.
+type ToolCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"` // "function"
+	Function FunctionCall `json:"function"`
+}
+
+// FunctionCall holds the arguments as the text of a JSON object.
+type FunctionCall struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// Encode returns the body: compact, non-ASCII and markup characters as they are.
+func (r *Request) Encode() ([]byte, error) {
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), nil
+}

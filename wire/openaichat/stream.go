@@ -1,0 +1,252 @@
+package openaichat
+
+import (
+	"encoding/json"
+
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
+)
+
+// Chunk is one event of a stream, or a whole answer read as the only event of its own stream: `message` stands for
+// `delta`. Only the first choice is read.
+type Chunk struct {
+	HasChoice    bool
+	Delta        Delta
+	FinishReason string
+	Usage        *Usage
+	Error        json.RawMessage // the `error` of an answer that failed under way; aliases the chunk's bytes
+}
+
+// Delta is what the choice adds. Strings are empty where the wire has null or nothing.
+type Delta struct {
+	Parts            []Part // content, in order
+	ReasoningContent string
+	Reasoning        string
+	Refusal          string
+	ToolCalls        []ToolCallDelta
+}
+
+// Part is a piece of content: text, or thinking where a vendor mixes both in one list.
+type Part struct {
+	Text     string
+	Thinking bool
+}
+
+// ToolCallDelta is a fragment of a call. Index is -1 where the wire has none.
+type ToolCallDelta struct {
+	Index     int
+	ID        string
+	Name      string
+	Arguments string
+}
+
+// Usage counts tokens. Nil: not reported.
+type Usage struct {
+	PromptTokens     *int64
+	CompletionTokens *int64
+	CachedTokens     *int64 // prompt_tokens_details.cached_tokens
+	ReasoningTokens  *int64 // completion_tokens_details.reasoning_tokens
+}
+
+// Decoder reads chunks, one after the other into the same memory.
+type Decoder struct {
+	scanner jsonscan.Scanner
+	chunk   Chunk
+}
+
+// Decode reads one event. The chunk is valid until the next call.
+func (d *Decoder) Decode(data []byte) (*Chunk, error) {
+	s, c := &d.scanner, &d.chunk
+	*c = Chunk{Delta: Delta{Parts: c.Delta.Parts[:0], ToolCalls: c.Delta.ToolCalls[:0]}}
+	s.Reset(data)
+	for first := true; s.Field(&first); {
+		switch string(s.Name()) {
+		case "choices":
+			for first := true; s.Element(&first); {
+				if c.HasChoice {
+					s.Skip()
+					continue
+				}
+				c.HasChoice = true
+				d.choice()
+			}
+		case "usage":
+			if usage := d.usage(); usage != nil {
+				c.Usage = usage
+			}
+		case "x_groq":
+			for first := true; s.Field(&first); {
+				if string(s.Name()) == "usage" && c.Usage == nil {
+					c.Usage = d.usage()
+				} else {
+					s.Skip()
+				}
+			}
+		case "error":
+			if !s.Null() {
+				c.Error = s.Raw()
+			}
+		default:
+			s.Skip()
+		}
+	}
+	return c, s.End()
+}
+
+func (d *Decoder) choice() {
+	s, c := &d.scanner, &d.chunk
+	for first := true; s.Field(&first); {
+		switch string(s.Name()) {
+		case "delta":
+			d.delta(false)
+		case "message":
+			d.delta(true)
+		case "finish_reason":
+			c.FinishReason = s.Intern("stop")
+		default:
+			s.Skip()
+		}
+	}
+}
+
+func (d *Decoder) delta(whole bool) {
+	s, delta := &d.scanner, &d.chunk.Delta
+	for first := true; s.Field(&first); {
+		switch string(s.Name()) {
+		case "content":
+			d.content()
+		case "reasoning_content":
+			delta.ReasoningContent = s.String()
+		case "reasoning":
+			delta.Reasoning = s.String()
+		case "refusal":
+			delta.Refusal = s.String()
+		case "tool_calls":
+			for first := true; s.Element(&first); {
+				call := ToolCallDelta{Index: -1}
+				if whole {
+					call.Index = len(delta.ToolCalls) // each element of a whole answer is a call of its own
+				}
+				d.toolCall(&call)
+				delta.ToolCalls = append(delta.ToolCalls, call)
+			}
+		default:
+			s.Skip()
+		}
+	}
+}
+
+// content reads a string, or a list of text and thinking parts.
+func (d *Decoder) content() {
+	s, delta := &d.scanner, &d.chunk.Delta
+	if s.Kind() == '"' {
+		if text := s.String(); text != "" {
+			delta.Parts = append(delta.Parts, Part{Text: text})
+		}
+		return
+	}
+	for first := true; s.Element(&first); {
+		var text string
+		thinking := false
+		for first := true; s.Field(&first); {
+			switch string(s.Name()) {
+			case "text":
+				text += s.String()
+			case "thinking":
+				thinking = true
+				if s.Kind() == '"' {
+					text += s.String()
+					continue
+				}
+				for first := true; s.Element(&first); {
+					for first := true; s.Field(&first); {
+						if string(s.Name()) == "text" {
+							text += s.String()
+						} else {
+							s.Skip()
+						}
+					}
+				}
+			default:
+				s.Skip()
+			}
+		}
+		if text != "" {
+			delta.Parts = append(delta.Parts, Part{text, thinking})
+		}
+	}
+}
+
+func (d *Decoder) toolCall(call *ToolCallDelta) {
+	s := &d.scanner
+	for first := true; s.Field(&first); {
+		switch string(s.Name()) {
+		case "index":
+			if n, ok := s.Int(); ok && n >= 0 && n < 1<<31 {
+				call.Index = int(n)
+			}
+		case "id":
+			call.ID = s.String()
+		case "function":
+			for first := true; s.Field(&first); {
+				switch string(s.Name()) {
+				case "name":
+					call.Name = s.String()
+				case "arguments":
+					if s.Kind() == '{' { // the object itself instead of its text
+						call.Arguments = string(s.Raw())
+					} else {
+						call.Arguments = s.String()
+					}
+				default:
+					s.Skip()
+				}
+			}
+		default:
+			s.Skip()
+		}
+	}
+}
+
+// usage returns nil for anything but an object.
+func (d *Decoder) usage() *Usage {
+	s := &d.scanner
+	if s.Kind() != '{' {
+		s.Skip()
+		return nil
+	}
+	u := &Usage{}
+	for first := true; s.Field(&first); {
+		switch string(s.Name()) {
+		case "prompt_tokens":
+			u.PromptTokens = d.count()
+		case "completion_tokens":
+			u.CompletionTokens = d.count()
+		case "prompt_tokens_details":
+			u.CachedTokens = d.detail("cached_tokens")
+		case "completion_tokens_details":
+			u.ReasoningTokens = d.detail("reasoning_tokens")
+		default:
+			s.Skip()
+		}
+	}
+	return u
+}
+
+func (d *Decoder) count() *int64 {
+	if n, ok := d.scanner.Int(); ok {
+		return &n
+	}
+	return nil
+}
+
+func (d *Decoder) detail(name string) (n *int64) {
+	s := &d.scanner
+	for first := true; s.Field(&first); {
+		if string(s.Name()) == name {
+			n = d.count()
+		} else {
+			s.Skip()
+		}
+	}
+	return n
+}
