@@ -4,6 +4,7 @@ package auto
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -61,11 +62,8 @@ func Names() (names []string) {
 	return names
 }
 
-// Known reports whether name is a client type or an alias of one, whatever its case.
-func Known(name string) bool {
-	_, ok := find(name)
-	return ok
-}
+// Accepted returns every name that a client type may be given by: the names and their aliases.
+func Accepted() []string { return append(Names(), slices.Sorted(maps.Keys(aliases))...) }
 
 func find(name string) (Type, bool) {
 	name = strings.ToLower(name)

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -45,16 +46,33 @@ var errShutdown = errors.New("the server is shutting down")
 
 // New builds every row's client. Its errors are the configuration's: each names the row it stands in.
 func New(c *config.Config, log *slog.Logger) (*Server, error) {
-	s := &Server{log: log, started: time.Now()}
-	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	first, err := newState(c, nil)
 	if err != nil {
 		return nil, err
 	}
-	s.metrics = metrics.Open(metrics.Options{Models: first.counted(), File: c.Metrics.File, Logger: log, OpenUpstreamStreams: s.streams.Load})
-	s.state.Store(first)
-	return s, nil
+	return newServer(first, c, log), nil
 }
+
+// NewFromEnvironment serves, without a models table, the family of each official client whose key is in the
+// environment, under the vendor's own ids. The error is ErrNoKeys when there is none.
+func NewFromEnvironment(c *config.Config, getenv func(string) string, log *slog.Logger) (*Server, error) {
+	first, err := environmentState(c, getenv)
+	if err != nil {
+		return nil, err
+	}
+	return newServer(first, c, log), nil
+}
+
+func newServer(first *state, c *config.Config, log *slog.Logger) *Server {
+	s := &Server{log: log, started: time.Now()}
+	s.ctx, s.stop = context.WithCancelCause(context.Background())
+	s.metrics = metrics.Open(metrics.Options{Models: first.counted(), File: c.Metrics.File, Logger: log, OpenStreams: func() int { return int(s.streams.Load()) }})
+	s.state.Store(first)
+	return s
+}
+
+// Models returns the ids of GET /v1/models.
+func (s *Server) Models() []string { return slices.Clone(s.state.Load().listed) }
 
 // Reload swaps the configuration for new requests at once; running streams finish on the old one. A configuration
 // whose rows cannot be built changes nothing.

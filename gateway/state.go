@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/prism-shadow/mmsp-go/auto"
 	"github.com/prism-shadow/mmsp-go/gateway/config"
 	"github.com/prism-shadow/mmsp-go/internal/upstream"
+	"github.com/prism-shadow/mmsp-go/registry"
 )
 
 // state is everything that a configuration decides. It does not change once it serves.
@@ -143,4 +145,40 @@ func (f *families) row(s *state, model string) (*row, bool) {
 		f.made[model] = r
 	}
 	return r, true
+}
+
+// ErrNoKeys: the environment holds no official client's key.
+var ErrNoKeys = errors.New("no official client's key is in the environment")
+
+// KeyVariables returns the environment variables that NewFromEnvironment looks at.
+func KeyVariables() (names []string) {
+	for _, t := range auto.Types() {
+		if t.KeyVar != "" {
+			names = append(names, t.KeyVar)
+		}
+	}
+	return names
+}
+
+// environmentState serves the family of each official client whose key is set.
+func environmentState(c *config.Config, getenv func(string) string) (*state, error) {
+	s, err := newState(c, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.families = &families{made: map[string]*row{}}
+	for _, t := range auto.Types() {
+		if t.KeyVar != "" && getenv(t.KeyVar) != "" {
+			s.families.types = append(s.families.types, t)
+		}
+	}
+	if len(s.families.types) == 0 {
+		return nil, ErrNoKeys
+	}
+	for _, model := range registry.List(registry.USD) {
+		if _, ok := s.row(model.ID); ok {
+			s.listed = append(s.listed, model.ID)
+		}
+	}
+	return s, nil
 }

@@ -318,12 +318,16 @@ func (d *decoder) checkModels(cfg *Config, clientTypes []string) {
 	}
 }
 
+// Loopback reports whether a host is reached from this machine only.
+func Loopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
+}
+
 // checkOpen refuses a server without keys where other machines could reach it.
 func (d *decoder) checkOpen(cfg *Config, hostOverride string) {
 	host := cmp.Or(hostOverride, cfg.Listen.Host)
-	addr, err := netip.ParseAddr(host)
-	loopback := strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
-	if len(cfg.APIKeys) == 0 && !cfg.AllowOpen && !loopback {
+	if len(cfg.APIKeys) == 0 && !cfg.AllowOpen && !Loopback(host) {
 		d.report("api_keys", d.line("api_keys", "listen.host", "host"),
 			fmt.Sprintf("is empty, which opens the server to everybody on %s: name a key, or set allow_open", printable(host)))
 	}

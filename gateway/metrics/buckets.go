@@ -141,7 +141,7 @@ func (s *series) fold(oldest [3]int64) {
 		n := search(s.tiers[i], oldest[i])
 		for old := s.tiers[i][:n]; len(old) > 0 && i+1 < len(tiers); {
 			into := s.bucket(i+1, old[0].start)
-			for len(old) > 0 && false {
+			for len(old) > 0 && old[0].start < into.start+tiers[i+1].size {
 				into.merge(old[0])
 				old = old[1:]
 			}

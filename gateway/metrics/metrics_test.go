@@ -110,6 +110,21 @@ func TestRounding(t *testing.T) {
 	}
 }
 
+func TestPercentile(t *testing.T) {
+	for _, c := range []struct {
+		n    int // samples 1…n
+		want string
+	}{
+		{0, `[null,null]`}, {1, `[1,1]`}, {2, `[1,2]`}, {7, `[4,7]`}, {10, `[5,9]`}, {11, `[6,10]`}, {1000, `[500,900]`},
+	} {
+		var samples []int64
+		for i := range c.n {
+			samples = append(samples, int64(i+1))
+		}
+		equal(t, fmt.Sprint(c.n), []any{percentile(samples, 50), percentile(samples, 90)}, c.want)
+	}
+}
+
 func TestBucketKeepsFirstSamples(t *testing.T) {
 	c := at(epoch)
 	m := c.open("fast")
@@ -216,6 +231,7 @@ func TestSetModels(t *testing.T) {
 	m := c.open("a", "b", "a")
 	c.succeed(m, "a", 1, 2, Tokens{})
 	running := m.Begin("b")
+	equal(t, "an id listed twice is one row", len(m.Snapshot().Models), `2`)
 	m.SetModels([]string{"c", "a"})
 	running.Fail("late") // its model left meanwhile
 	ids := func() (ids []string) {

@@ -175,7 +175,9 @@ func TestFoldedSamples(t *testing.T) {
 		}
 		c.succeed(m, "fast", total, total, Tokens{})
 	}
-	equal(t, "p90 pooled in a column", query(t, m, "from=1800000000&to=1800000060&columns=1").Window.Total.Series.P90, `[107]`)
+	one := query(t, m, "from=1800000000&to=1800000060&columns=1").Window.Total
+	two := query(t, m, "from=1800000000&to=1800000020").Window.Total
+	equal(t, "p90 pooled in a column, and in a range", []any{one.Series.P90, two.Series.P90, two.LatencyMS.Total.P90}, `[[107],[54,114],107]`)
 	c.pass(3 * time.Hour)
 	m.Refuse(UnknownModel)
 	minute := m.total.tiers[1][0]

@@ -308,28 +308,56 @@ func (s *Scanner) Skip() {
 	}
 }
 
+// shortString is how far a string is looked through byte by byte; keys and most values end before.
+const shortString = 24
+
 // closing returns the offset of the quote that ends the string which begins at s.pos, and whether it holds an escape.
 func (s *Scanner) closing() (end int, escaped bool) {
-	for i := s.pos + 1; ; {
-		n := bytes.IndexByte(s.data[i:], '"')
-		if n < 0 {
-			s.fail("a string does not end")
-			return -1, false
+	from := s.pos + 1
+	near := s.data[from:min(from+shortString, len(s.data))]
+	for i, c := range near {
+		if c == '"' {
+			return from + i, false
 		}
-		if !escaped && bytes.IndexByte(s.data[i:i+n], '\\') < 0 {
-			return i + n, false
+		if c == '\\' {
+			return s.closingEscaped(from + i)
 		}
-		escaped = true
-		end = i + n
-		back := end
-		for back > s.pos+1 && s.data[back-1] == '\\' {
-			back--
-		}
-		if (end-back)%2 == 0 {
-			return end, true
-		}
-		i = end + 1
 	}
+	from += len(near)
+	n := bytes.IndexByte(s.data[from:], '"')
+	if n < 0 {
+		s.fail("a string does not end")
+		return -1, false
+	}
+	if i := bytes.IndexByte(s.data[from:from+n], '\\'); i >= 0 {
+		return s.closingEscaped(from + i)
+	}
+	return from + n, false
+}
+
+// closingEscaped is closing from the first backslash on.
+func (s *Scanner) closingEscaped(i int) (end int, escaped bool) {
+	for i < len(s.data) {
+		switch s.data[i] {
+		case '\\':
+			i += 2
+		case '"':
+			return i, true
+		default:
+			n := bytes.IndexByte(s.data[i:], '"')
+			if n < 0 {
+				i = len(s.data)
+				continue
+			}
+			if slash := bytes.IndexByte(s.data[i:i+n], '\\'); slash >= 0 {
+				i += slash
+			} else {
+				i += n
+			}
+		}
+	}
+	s.fail("a string does not end")
+	return -1, false
 }
 
 func (s *Scanner) skipString() {

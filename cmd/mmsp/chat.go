@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/auto"
+)
+
+func chatCommand() *cobra.Command {
+	var connection connectionFlags
+	var thinking, traceID, system, toolsFile string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "chat MODEL [prompt]",
+		Short: "Talk to a model in the terminal; without a prompt, turn by turn",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			client, err := auto.New(args[0], connection.options())
+			if err != nil {
+				return err
+			}
+			config := mmsp.Config{ThinkingLevel: mmsp.ThinkingLevel(thinking), TraceID: traceID}
+			if system != "" {
+				config.SystemPrompt = &system
+			}
+			if toolsFile != "" {
+				text, err := os.ReadFile(toolsFile)
+				if err != nil {
+					return err
+				}
+				if err := json.Unmarshal(text, &config.Tools); err != nil {
+					return fmt.Errorf("%s: %w", toolsFile, err)
+				}
+			}
+			t := &terminal{
+				session: client.NewSession(), config: &config, asJSON: asJSON,
+				in: bufio.NewReader(c.InOrStdin()), out: c.OutOrStdout(), color: isTerminal(c.OutOrStdout()),
+			}
+			if len(args) > 1 {
+				_, err := t.turn(c.Context(), mmsp.UserMessage(mmsp.Text(strings.Join(args[1:], " "))))
+				return err
+			}
+			return t.talk(c.Context())
+		},
+	}
+	c.Flags().StringVar(&thinking, "thinking", "", "thinking level: none, low, medium, high, xhigh or max")
+	c.Flags().StringVar(&system, "system", "", "system prompt")
+	c.Flags().StringVar(&toolsFile, "tools", "", "JSON `FILE` with a list of tools {name, description, parameters}")
+	c.Flags().StringVar(&traceID, "trace-id", "", "record the conversation under this relative path of MMSP_CACHE_DIR")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the public stream, one event a line")
+	connection.add(c)
+	return c
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// terminal shows a conversation.
+type terminal struct {
+	session *mmsp.Session
+	config  *mmsp.Config
+	in      *bufio.Reader
+	out     io.Writer
+	color   bool
+	asJSON  bool
+}
+
+// talk reads one line a turn until the input ends. A call that the model makes is answered by the next line.
+func (t *terminal) talk(ctx context.Context) error {
+	for {
+		line, err := t.ask("> ")
+		if err != nil {
+			return nil
+		}
+		if line == "" {
+			continue
+		}
+		message := mmsp.UserMessage(mmsp.Text(line))
+		for {
+			answer, err := t.turn(ctx, message)
+			if ctx.Err() != nil {
+				return err
+			}
+			if err != nil {
+				fmt.Fprintln(t.out, "error:", err)
+				break
+			}
+			message = mmsp.UserMessage()
+			for _, call := range answer.ToolCalls() {
+				result, err := t.ask("result of " + call.Name + "> ")
+				if err != nil {
+					return nil
+				}
+				message.ContentItems = append(message.ContentItems, mmsp.ToolResult(call.ToolCallID, result))
+			}
+			if len(message.ContentItems) == 0 {
+				break
+			}
+		}
+	}
+}
+
+func (t *terminal) ask(prompt string) (string, error) {
+	if !t.asJSON {
+		fmt.Fprint(t.out, prompt)
+	}
+	line, err := t.in.ReadString('\n')
+	if err != nil && line == "" {
+		return "", err
+	}
+	return strings.TrimSpace(line), nil
+}
+
+// turn streams one answer.
+func (t *terminal) turn(ctx context.Context, message mmsp.Message) (mmsp.Message, error) {
+	var answer mmsp.Message
+	kind := ""
+	for event, err := range t.session.StreamingResponse(ctx, message, t.config) {
+		if err != nil {
+			if kind != "" {
+				fmt.Fprintln(t.out)
+			}
+			if errors.Is(err, context.Canceled) {
+				return answer, context.Canceled
+			}
+			return answer, err
+		}
+		if t.asJSON {
+			if _, err := fmt.Fprintf(t.out, "%s\n", event.AppendJSON(nil)); err != nil {
+				return answer, err
+			}
+		} else {
+			kind = t.show(&event, kind)
+		}
+		if event.Type == mmsp.EventDelta && !event.Item.Type.IsDelta() {
+			answer.ContentItems = append(answer.ContentItems, event.Item)
+		}
+	}
+	return answer, nil
+}
+
+// show prints an event; kind is the kind of the item under way.
+func (t *terminal) show(event *mmsp.Event, kind string) string {
+	if event.Type == mmsp.EventStop {
+		fmt.Fprintln(t.out, t.dim("["+string(event.FinishReason)+usageText(event.Usage)+"]"))
+		return ""
+	}
+	item := &event.Item
+	if !item.Type.IsDelta() {
+		switch item.Type {
+		case mmsp.InlineDataDone, mmsp.InlineThinkingDone:
+			fmt.Fprintf(t.out, "[%s, %d bytes]", item.MimeType, len(item.Data))
+		case mmsp.EmbeddingDone:
+			fmt.Fprintf(t.out, "[vector of %d dimensions]", len(item.Embedding))
+		}
+		fmt.Fprintln(t.out)
+		return ""
+	}
+	switch item.Type {
+	case mmsp.TextDelta:
+		fmt.Fprint(t.out, printable(item.Text))
+	case mmsp.ThinkingDelta:
+		fmt.Fprint(t.out, t.dim(printable(item.Thinking)))
+	case mmsp.ToolCallDelta:
+		if item.Name != "" {
+			fmt.Fprintf(t.out, "call %s ", printable(item.Name))
+		}
+		fmt.Fprint(t.out, printable(item.Arguments))
+	}
+	return item.Type.Kind()
+}
+
+// printable takes out what could drive the terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+func (t *terminal) dim(text string) string {
+	if !t.color || text == "" {
+		return text
+	}
+	return "\x1b[2m" + text + "\x1b[0m"
+}
+
+func usageText(u *mmsp.Usage) (text string) {
+	for _, part := range []struct {
+		name  string
+		count *int64
+	}{{"cached", u.CachedTokens}, {"prompt", u.PromptTokens}, {"thoughts", u.ThoughtsTokens}, {"response", u.ResponseTokens}} {
+		if part.count != nil && *part.count > 0 {
+			text += fmt.Sprintf(", %s %d", part.name, *part.count)
+		}
+	}
+	return text
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/auto"
+	"github.com/prism-shadow/mmsp-go/gateway"
+	"github.com/prism-shadow/mmsp-go/gateway/config"
+)
+
+// serveFlags are the command line of `mmsp serve`.
+type serveFlags struct {
+	file      string
+	host      string
+	port      int
+	portGiven bool
+	demo      bool
+	check     bool
+	enable    []string
+	drain     time.Duration
+	logFormat string
+}
+
+func serveCommand() *cobra.Command {
+	var f serveFlags
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the server and gateway",
+		Long: "Run the server and gateway.\n\nThe models come from the configuration file. Without one, each official client whose key is in the\n" +
+			"environment serves the models of its family under their own ids. --demo needs neither: it starts\nsimulated providers inside the process.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			f.portGiven = c.Flags().Changed("port")
+			return serve(c.Context(), c, &f)
+		},
+	}
+	c.Flags().StringVar(&f.file, "config", os.Getenv("MMSP_SERVER_CONFIG"), "configuration `FILE`, YAML or JSON (default $MMSP_SERVER_CONFIG)")
+	c.Flags().StringVar(&f.host, "host", "", "address to listen on (default 127.0.0.1, or the file's)")
+	c.Flags().IntVar(&f.port, "port", 25752, "port to listen on; 0 lets the system choose")
+	c.Flags().BoolVar(&f.demo, "demo", false, "serve simulated providers: no key, no network")
+	c.Flags().BoolVar(&f.check, "check", false, "check the configuration and do nothing else")
+	c.Flags().StringSliceVar(&f.enable, "enable", nil, "ingress endpoints to switch on without a file")
+	c.Flags().DurationVar(&f.drain, "drain", 30*time.Second, "how long running streams may go on after SIGTERM")
+	c.Flags().StringVar(&f.logFormat, "log-format", "text", "text or json")
+	return c
+}
+
+func serve(ctx context.Context, c *cobra.Command, f *serveFlags) error {
+	var handler slog.Handler = slog.NewTextHandler(c.ErrOrStderr(), nil)
+	if f.logFormat == "json" {
+		handler = slog.NewJSONHandler(c.ErrOrStderr(), nil)
+	}
+	log := slog.New(handler)
+
+	load := func() (*config.Config, error) {
+		return config.Load(f.file, config.LoadOptions{
+			ClientTypes: auto.Accepted(), Features: config.Features{Endpoints: endpoints}, HostOverride: f.host,
+		})
+	}
+	var served *config.Config
+	var server *gateway.Server
+	var err error
+	switch {
+	case f.demo:
+		var demo *demo
+		if demo, err = startDemo(); err != nil {
+			return err
+		}
+		defer demo.Close()
+		served = demo.config()
+		server, err = gateway.New(served, log)
+	case f.file != "":
+		if served, err = load(); err == nil {
+			server, err = gateway.New(served, log)
+		}
+	default:
+		served = new(config.Defaults())
+		if key := os.Getenv("MMSP_SERVER_API_KEY"); key != "" {
+			served.APIKeys = []mmsp.Secret{mmsp.NewSecret(key)}
+		}
+		server, err = gateway.NewFromEnvironment(served, os.Getenv, log)
+		if errors.Is(err, gateway.ErrNoKeys) {
+			err = fmt.Errorf("nothing to serve: no configuration file and none of the keys %s in the environment; `mmsp serve --demo` needs neither", strings.Join(gateway.KeyVariables(), ", "))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range f.enable {
+		served.Warnings = append(served.Warnings, fmt.Sprintf("--enable %s: this version does not have the endpoint yet", name))
+	}
+	for _, warning := range served.Warnings {
+		log.Warn(warning)
+	}
+	if f.check {
+		_, err := fmt.Fprintf(c.OutOrStdout(), "%s: good, %d models\n", f.file, len(served.Models))
+		return err
+	}
+
+	if f.host != "" {
+		served.Listen.Host = f.host
+	}
+	if f.portGiven {
+		served.Listen.Port = f.port
+	}
+	if len(served.APIKeys) == 0 && !served.AllowOpen && !config.Loopback(served.Listen.Host) {
+		return fmt.Errorf("without keys the server is open to everybody who reaches %s; set MMSP_SERVER_API_KEY, or listen on 127.0.0.1", served.Listen.Host)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(served.Listen.Host, strconv.Itoa(served.Listen.Port)))
+	if err != nil {
+		return err
+	}
+	out := c.OutOrStdout()
+	fmt.Fprintf(out, "MMSP server on http://%s/v1\n", listener.Addr())
+	fmt.Fprintf(out, "models: %s\n", strings.Join(server.Models(), ", "))
+	if len(served.APIKeys) == 0 {
+		fmt.Fprintln(out, "no api_keys: the server is open to everybody who can reach it")
+	}
+
+	if f.file != "" && !f.demo {
+		hangup := make(chan os.Signal, 1)
+		signal.Notify(hangup, syscall.SIGHUP)
+		defer signal.Stop(hangup)
+		go func() {
+			for range hangup {
+				reload(load, server, served.Listen, log)
+			}
+		}()
+		defer close(hangup)
+	}
+	return server.Serve(ctx, listener, f.drain)
+}
+
+// reload reads the file again. A bad file changes nothing.
+func reload(load func() (*config.Config, error), server *gateway.Server, listen config.Listen, log *slog.Logger) {
+	next, err := load()
+	if err == nil {
+		err = server.Reload(next)
+	}
+	if err != nil {
+		log.Error("the configuration was not reloaded; the old one goes on serving", "error", err)
+		return
+	}
+	for _, warning := range next.Warnings {
+		log.Warn(warning)
+	}
+	log.Info("the configuration was reloaded", "models", len(next.Models))
+	if next.Listen != listen {
+		log.Warn("a change of the listen address takes a restart")
+	}
+}

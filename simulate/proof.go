@@ -1,0 +1,87 @@
+package simulate
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"hash/maphash"
+	"sync"
+)
+
+func newID(prefix string) string { return prefix + rand.Text() }
+
+// sealer issues proofs of thinking that only it can verify, so that no issued proof has to be remembered.
+type sealer struct{ key [32]byte }
+
+const nonceSize = 16
+
+func newSealer() (s sealer) {
+	_, _ = rand.Read(s.key[:])
+	return s
+}
+
+// sign returns a proof that the text was issued here. Two proofs of one text differ.
+func (s sealer) sign(text string) string {
+	var nonce [nonceSize]byte
+	_, _ = rand.Read(nonce[:])
+	return base64.StdEncoding.EncodeToString(append(nonce[:], s.mac(nonce[:], text)...))
+}
+
+func (s sealer) verify(proof, text string) bool {
+	raw, err := base64.StdEncoding.DecodeString(proof)
+	return err == nil && len(raw) > nonceSize && hmac.Equal(raw[nonceSize:], s.mac(raw[:nonceSize], text))
+}
+
+func (s sealer) mac(nonce []byte, text string) []byte {
+	mac := hmac.New(sha256.New, s.key[:])
+	mac.Write(nonce)
+	mac.Write([]byte(text))
+	return mac.Sum(nil)
+}
+
+// segment is a piece of a prompt. The prompt of a conversation grows by segments at its end.
+type segment struct {
+	role, text string
+	tokens     int
+}
+
+// replyOverhead is the tokens that open the answer. They end every prompt and are never cached.
+const replyOverhead = 3
+
+// prefixes remembers the hashes of the prompts it counted and of all their beginnings, the newest 4096 of them.
+type prefixes struct {
+	mu   sync.Mutex
+	seed maphash.Seed
+	seen map[uint64]bool
+	ring []uint64
+	next int
+}
+
+func newPrefixes() prefixes {
+	return prefixes{seed: maphash.MakeSeed(), seen: map[uint64]bool{}, ring: make([]uint64, 4096)}
+}
+
+// count returns the tokens of a prompt, and how many of them begin a prompt that was counted before.
+func (p *prefixes) count(model string, segments []segment) (tokens, cached int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var hash maphash.Hash
+	hash.SetSeed(p.seed)
+	_, _ = hash.WriteString(model)
+	for _, s := range segments {
+		tokens += s.tokens
+		_, _ = hash.WriteString("\x00" + s.role + "\x00")
+		_, _ = hash.WriteString(s.text)
+		sum := hash.Sum64()
+		if p.seen[sum] {
+			cached = tokens
+			continue
+		}
+		delete(p.seen, p.ring[p.next])
+		p.seen[sum] = true
+		p.ring[p.next] = sum
+		p.next = (p.next + 1) % len(p.ring)
+	}
+	return tokens + replyOverhead, cached
+}

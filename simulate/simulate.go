@@ -1,0 +1,219 @@
+// Package simulate holds simulated model providers: HTTP handlers that speak the real wire protocols and answer from
+// what was sent, so that a server can be shown and tested without a key and without a network.
+//
+// The last thing the user said chooses what happens. Words anywhere in it, in any case, combine: think, redacted, call,
+// parallel, interleaved, image, error 429 (any status), fail, cut, clean, slow, long, length, refuse, filter, empty.
+// Without one of them the answer reports what was received. The history is checked as strictly as the providers do.
+package simulate
+
+import (
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// DefaultPace is a wait between two chunks at which a reader can follow the answer.
+const DefaultPace = 20 * time.Millisecond
+
+const (
+	maxBody  = 32 << 20         // bytes of a request
+	bodyTime = 30 * time.Second // to send it
+)
+
+// Options says how a simulated provider behaves. The zero value accepts every caller and every model and never waits.
+type Options struct {
+	Key    string           // the credential callers must send; empty: none is asked for
+	Models []string         // the ids that are served and listed; empty: every id is accepted and one is listed
+	Pace   time.Duration    // wait between two chunks; 0: none
+	Now    func() time.Time // nil: time.Now
+
+	// Strict adds the checks that only some providers of a protocol make. Chat: a turn with calls that was answered
+	// with reasoning comes back with its reasoning field. Responses: max_output_tokens is at least 16, and the outputs
+	// of calls stand before the next message. Messages: adaptive thinking comes back before its calls, too.
+	Strict bool
+	// RawReasoning makes Responses show the thinking itself, as servers of open-weight models do, and accept reasoning
+	// items without a summary. Otherwise it shows a summary, and only to those who ask for one.
+	RawReasoning bool
+	// ReasoningField is the field that holds the thinking of Chat Completions: "reasoning_content" if empty.
+	ReasoningField string
+}
+
+// Provider is a simulated provider of one protocol.
+type Provider struct {
+	*core
+	wire      wire
+	route     string // the end of the path that generates
+	requestID string // the header that names the request
+}
+
+// core is what every protocol shares.
+type core struct {
+	Options
+	sealer   sealer
+	prefixes prefixes
+}
+
+// wire is one protocol.
+type wire interface {
+	// credential returns the key that the caller sent.
+	credential(http.Header) string
+	// read decodes a request and checks it as the provider does.
+	read(body []byte, header http.Header) (exchange, *fault)
+	// models returns the listing.
+	models(*http.Request) any
+	// refusal returns the body of an error, having filled in what the fault leaves open.
+	refusal(f *fault, requestID string) any
+}
+
+// exchange is one request that passed the checks, and how its protocol writes a reply to it.
+type exchange interface {
+	asked() *turn
+	stream(*stream, *reply)
+	whole(*reply) any
+}
+
+// fault is an HTTP error. A protocol fills in the fields that are empty from the status.
+type fault struct {
+	status     int
+	kind       string
+	code       string
+	param      string
+	message    string
+	retryAfter int // seconds
+}
+
+// Chat returns a provider of Chat Completions: POST …/chat/completions, GET …/models.
+func Chat(o Options) *Provider {
+	c := newCore(o)
+	return &Provider{c, chat{openai{c}}, "/chat/completions", "x-request-id"}
+}
+
+// Responses returns a provider of the Responses API: POST …/responses, GET …/models.
+func Responses(o Options) *Provider {
+	c := newCore(o)
+	return &Provider{c, responses{openai{c}}, "/responses", "x-request-id"}
+}
+
+// Messages returns a provider of the Anthropic Messages API: POST …/v1/messages, GET …/v1/models with paging.
+func Messages(o Options) *Provider {
+	c := newCore(o)
+	return &Provider{c, messages{c}, "/v1/messages", "request-id"}
+}
+
+func newCore(o Options) *core {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if len(o.Models) == 0 {
+		o.Models = []string{"simulated"}
+	} else {
+		o.Models = slices.Clone(o.Models)
+	}
+	return &core{Options: o, sealer: newSealer(), prefixes: newPrefixes()}
+}
+
+// serves reports whether the model is served. One that only the default names stands for every id.
+func (c *core) serves(model string) bool {
+	return slices.Contains(c.Models, model) || slices.Equal(c.Models, []string{"simulated"})
+}
+
+// ServeHTTP answers one request. A reply that is to be cut ends the connection with http.ErrAbortHandler, as every
+// handler may that an http.Server runs.
+func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	requestID := newID("req_")
+	w.Header().Set(p.requestID, requestID)
+	refuse := func(f *fault) {
+		body := p.wire.refusal(f, requestID)
+		if f.retryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(f.retryAfter))
+		}
+		writeJSON(w, f.status, body)
+	}
+
+	allowed := http.MethodPost
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/models"):
+		allowed = http.MethodGet
+	case !strings.HasSuffix(r.URL.Path, p.route):
+		refuse(&fault{status: http.StatusNotFound, message: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"})
+		return
+	}
+	if r.Method != allowed {
+		w.Header().Set("Allow", allowed)
+		refuse(&fault{status: http.StatusMethodNotAllowed, message: "Not allowed to " + r.Method + " on " + r.URL.Path + "."})
+		return
+	}
+	key := p.wire.credential(r.Header)
+	if p.Key != "" && subtle.ConstantTimeCompare([]byte(key), []byte(p.Key)) != 1 {
+		refuse(&fault{status: http.StatusUnauthorized})
+		return
+	}
+	if allowed == http.MethodGet {
+		writeJSON(w, http.StatusOK, p.wire.models(r))
+		return
+	}
+
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		refuse(&fault{status: http.StatusRequestEntityTooLarge})
+		return
+	} else if err != nil {
+		return // nobody is left to answer
+	}
+	_ = control.SetReadDeadline(time.Time{})
+
+	x, f := p.wire.read(body, r.Header)
+	if f != nil {
+		refuse(f)
+		return
+	}
+	t := x.asked()
+	answer, f := t.plan(p.Now())
+	if f != nil {
+		refuse(f)
+		return
+	}
+	answer.usage.input, answer.usage.cached = p.prefixes.count(t.model, t.segments)
+
+	s := &stream{w: w, control: control, ctx: r.Context(), pace: p.Pace}
+	if answer.slow {
+		s.pace *= 10
+		if !s.sleep(100 * p.Pace) {
+			return
+		}
+	}
+	switch {
+	case t.streamed:
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-cache")
+		x.stream(s, answer)
+	case answer.ending == failed:
+		refuse(&fault{status: http.StatusInternalServerError})
+	default:
+		text, _ := json.Marshal(x.whole(answer))
+		w.Header().Set("Content-Type", "application/json")
+		if answer.ending == cut {
+			text = text[:len(text)/2]
+		}
+		_, _ = w.Write(text)
+	}
+	if answer.ending == cut && !answer.clean {
+		_ = control.Flush()
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	text, _ := json.Marshal(body)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(text)
+}

@@ -1,0 +1,74 @@
+package simulate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// object is a JSON object under construction.
+type object = map[string]any
+
+// stream writes server-sent events. After the caller has gone it writes nothing and waits for nothing, so that who uses
+// it only has to stop looping.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	ctx     context.Context
+	pace    time.Duration
+	frame   bytes.Buffer
+	gone    bool
+}
+
+// send writes one event and flushes it. An empty name leaves out the event line.
+func (s *stream) send(name string, data any) {
+	s.frame.Reset()
+	if name != "" {
+		s.frame.WriteString("event: " + name + "\n")
+	}
+	s.frame.WriteString("data: ")
+	encoder := json.NewEncoder(&s.frame)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(data) // ends with a newline
+	s.frame.WriteByte('\n')
+	s.flush()
+}
+
+// done writes the end mark of Chat Completions.
+func (s *stream) done() {
+	s.frame.Reset()
+	s.frame.WriteString("data: [DONE]\n\n")
+	s.flush()
+}
+
+func (s *stream) flush() {
+	if s.gone || s.ctx.Err() != nil {
+		s.gone = true
+		return
+	}
+	if _, err := s.w.Write(s.frame.Bytes()); err != nil {
+		s.gone = true
+		return
+	}
+	if err := s.control.Flush(); err != nil {
+		s.gone = true
+	}
+}
+
+// next waits for the time of the next chunk. It reports false when the caller has gone.
+func (s *stream) next() bool { return s.sleep(s.pace) }
+
+func (s *stream) sleep(d time.Duration) bool {
+	if d > 0 && !s.gone {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-s.ctx.Done():
+		}
+	}
+	s.gone = s.gone || s.ctx.Err() != nil
+	return !s.gone
+}

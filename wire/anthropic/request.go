@@ -1,0 +1,122 @@
+// Package anthropic is the Messages protocol on the wire: its requests, and its stream events with their fast decoding.
+// It knows nothing of the message format of this module.
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
+)
+
+// Version is the value of the anthropic-version header.
+const Version = "2023-06-01"
+
+// Request is the body of POST /v1/messages.
+type Request struct {
+	Model        string        `json:"model"`
+	MaxTokens    int64         `json:"max_tokens"`
+	Temperature  *float64      `json:"temperature,omitempty"`
+	Thinking     *Thinking     `json:"thinking,omitempty"`
+	OutputConfig *OutputConfig `json:"output_config,omitempty"`
+	Speed        string        `json:"speed,omitempty"` // "fast", with its beta
+	CacheControl *CacheControl `json:"cache_control,omitempty"`
+	Stream       bool          `json:"stream"`
+	Tools        *[]Tool       `json:"tools,omitempty"`
+	ToolChoice   *ToolChoice   `json:"tool_choice,omitempty"`
+	System       string        `json:"system,omitempty"`
+	Messages     []Message     `json:"messages"`
+}
+
+// Thinking says how the model thinks.
+type Thinking struct {
+	Type    string `json:"type"`              // adaptive, between_tools or disabled
+	Display string `json:"display,omitempty"` // summarized or omitted
+}
+
+// OutputConfig says how much effort an answer is worth.
+type OutputConfig struct {
+	Effort string `json:"effort"` // low, medium, high, xhigh or max
+}
+
+// CacheControl marks the end of what is to be cached.
+type CacheControl struct {
+	Type string `json:"type"`          // "ephemeral"
+	TTL  string `json:"ttl,omitempty"` // "5m" or "1h"
+}
+
+// Tool is a tool the model may call. Its order of keys is fixed: a changed byte costs the prompt cache.
+type Tool struct {
+	Name        string
+	Description string
+	InputSchema json.RawMessage // nil: absent
+	Extra       json.RawMessage // further keys, as one object
+}
+
+// MarshalJSON returns the tool with its further keys last.
+func (t Tool) MarshalJSON() ([]byte, error) {
+	object := jsonscan.AppendString([]byte(`{"name":`), t.Name)
+	if t.Description != "" {
+		object = jsonscan.AppendString(append(object, `,"description":`...), t.Description)
+	}
+	if t.InputSchema != nil {
+		object = append(append(object, `,"input_schema":`...), t.InputSchema...)
+	}
+	extra := bytes.TrimSpace(t.Extra)
+	if extra = bytes.TrimSpace(bytes.TrimPrefix(extra, []byte("{"))); len(extra) > 1 {
+		object = append(append(object, ','), extra[:len(extra)-1]...)
+	}
+	return append(object, '}'), nil
+}
+
+// ToolChoice says whether tools are called.
+type ToolChoice struct {
+	Type string `json:"type"` // auto, any, none or tool
+	Name string `json:"name,omitempty"`
+}
+
+// Message is one turn.
+type Message struct {
+	Role    string  `json:"role"` // user or assistant
+	Content []Block `json:"content"`
+}
+
+// Block is a piece of a turn. Type says which fields count.
+type Block struct {
+	Type string `json:"type"`
+
+	Text string `json:"text,omitempty"` // text
+
+	Thinking  *string `json:"thinking,omitempty"`  // thinking: may be empty
+	Signature string  `json:"signature,omitempty"` // thinking
+	Data      string  `json:"data,omitempty"`      // redacted_thinking
+
+	Source *Source `json:"source,omitempty"` // image
+
+	ID    string          `json:"id,omitempty"`    // tool_use
+	Name  string          `json:"name,omitempty"`  // tool_use
+	Input json.RawMessage `json:"input,omitempty"` // tool_use: an object
+
+	ToolUseID string  `json:"tool_use_id,omitempty"` // tool_result
+	Content   []Block `json:"content,omitempty"`     // tool_result: text and images
+	IsError   bool    `json:"is_error,omitempty"`    // tool_result
+}
+
+// Source is where a picture comes from.
+type Source struct {
+	Type      string `json:"type"` // base64 or url
+	MediaType string `json:"media_type,omitempty"`
+	Data      string `json:"data,omitempty"`
+	URL       string `json:"url,omitempty"`
+}
+
+// Encode returns the body: compact, non-ASCII and markup characters as they are.
+func (r *Request) Encode() ([]byte, error) {
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), nil
+}

@@ -1,0 +1,104 @@
+// Package openairesponses is the Responses protocol on the wire: its requests, and its stream events with their fast
+// decoding. It knows nothing of the message format of this module.
+package openairesponses
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Request is the body of POST /responses.
+type Request struct {
+	Model           string     `json:"model"`
+	Store           bool       `json:"store"`
+	Include         []string   `json:"include,omitempty"`
+	Stream          bool       `json:"stream"`
+	Instructions    *string    `json:"instructions,omitempty"`
+	MaxOutputTokens *int64     `json:"max_output_tokens,omitempty"`
+	Temperature     *float64   `json:"temperature,omitempty"`
+	Reasoning       *Reasoning `json:"reasoning,omitempty"`
+	Tools           *[]Tool    `json:"tools,omitempty"`
+	ToolChoice      any        `json:"tool_choice,omitempty"` // a mode, or AllowedToolChoice
+	ServiceTier     string     `json:"service_tier,omitempty"`
+	Input           []any      `json:"input"` // Message, ReasoningItem, FunctionCall, FunctionCallOutput
+}
+
+// Reasoning says how much the model reasons and whether it summarizes that.
+type Reasoning struct {
+	Effort  string `json:"effort,omitempty"`
+	Summary string `json:"summary,omitempty"`
+}
+
+// Tool is a function the model may call: the text of the object {name, description, parameters, …}, which stands on the
+// wire with the type beside these keys.
+type Tool []byte
+
+// MarshalJSON writes the object with its type in front.
+func (t Tool) MarshalJSON() ([]byte, error) {
+	return append([]byte(`{"type":"function",`), bytes.TrimPrefix(t, []byte("{"))...), nil
+}
+
+// AllowedToolChoice limits the model to some of the tools.
+type AllowedToolChoice struct {
+	Type  string         `json:"type"` // "allowed_tools"
+	Mode  string         `json:"mode"` // "auto" or "required"
+	Tools []FunctionTool `json:"tools"`
+}
+
+// FunctionTool names a tool.
+type FunctionTool struct {
+	Type string `json:"type"` // "function"
+	Name string `json:"name"`
+}
+
+// Message is a piece of a turn.
+type Message struct {
+	Type    string        `json:"type"` // "message"
+	Role    string        `json:"role"` // user, assistant
+	Content []ContentPart `json:"content"`
+	Phase   string        `json:"phase,omitempty"`
+}
+
+// ContentPart is a piece of text or a picture.
+type ContentPart struct {
+	Type     string  `json:"type"` // input_text, output_text, input_image, summary_text, reasoning_text
+	Text     *string `json:"text,omitempty"`
+	ImageURL string  `json:"image_url,omitempty"`
+	Detail   string  `json:"detail,omitempty"`
+}
+
+// ReasoningItem gives the model its reasoning back. A list that is nil is left out, an empty one is sent.
+type ReasoningItem struct {
+	Type             string        `json:"type"` // "reasoning"
+	Summary          []ContentPart `json:"summary,omitzero"`
+	Content          []ContentPart `json:"content,omitzero"`
+	EncryptedContent string        `json:"encrypted_content,omitempty"`
+	Signature        string        `json:"signature,omitempty"`
+	Format           string        `json:"format,omitempty"`
+}
+
+// FunctionCall is a call the model made. Arguments is the text of a JSON object.
+type FunctionCall struct {
+	Type      string `json:"type"` // "function_call"
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// FunctionCallOutput answers a call. Output is a text, or a list of parts.
+type FunctionCallOutput struct {
+	Type   string `json:"type"` // "function_call_output"
+	CallID string `json:"call_id"`
+	Output any    `json:"output"` // string or []ContentPart
+}
+
+// Encode returns the body: compact, non-ASCII and markup characters as they are.
+func (r *Request) Encode() ([]byte, error) {
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), nil
+}
