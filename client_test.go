@@ -481,6 +481,18 @@ func TestTraceIsThereWhenTheStopIs(t *testing.T) {
 	}
 }
 
+func TestTraceWithoutATracer(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("MMSP_CACHE_DIR", dir)
+	if _, err := read(NewClient(&fakeProvider{steps: long}).StreamingResponse(t.Context(), hello, &Config{TraceID: "x"})); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(filepath.Join(dir, "x.json"))
+	if err != nil || !strings.Contains(string(content), `"model": "fake-1"`) {
+		t.Errorf("got %s, %v", content, err)
+	}
+}
+
 func TestTraceThatCannotBeWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

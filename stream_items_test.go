@@ -450,6 +450,16 @@ func TestStreamItemsInterleaved(t *testing.T) {
 			[]string{"tool_call.delta f/c1 `{`", "", ""}, protocolError,
 		},
 		{
+			"a call whose brackets close around no JSON",
+			[]Delta{keyed(0, "f", "c1", `{x}`), keyed(1, "g", "c2", `{}`)},
+			[]string{"tool_call.delta f/c1 `{x}`", ""}, argumentError,
+		},
+		{
+			"a cut call, then text",
+			[]Delta{keyed(0, "f", "c1", `{`), text("content", "so")},
+			[]string{"tool_call.delta f/c1 `{`", ""}, argumentError,
+		},
+		{
 			"a cut call that waits is told after the one before it",
 			[]Delta{keyed(0, "f", "c1", `{`), keyed(1, "g", "c2", `{`), keyed(0, "", "", `}`)},
 			[]string{"tool_call.delta f/c1 `{`", "", "tool_call.delta / `}`", "tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{`"}, argumentError,

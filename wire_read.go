@@ -1,6 +1,7 @@
 package mmsp
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"slices"
@@ -179,10 +180,11 @@ var optionalFields = []string{"images", "is_error"}
 func (r *wireReader) itemType() ItemType {
 	ahead := r.scanner
 	for first := true; ahead.Field(&first); {
-		if string(ahead.Name()) == "type" {
-			return ItemType(ahead.String())
+		if string(ahead.Name()) != "type" {
+			ahead.Skip()
+		} else if t := ItemType(ahead.String()); t != "" {
+			return t
 		}
-		ahead.Skip()
 	}
 	return ""
 }
@@ -199,7 +201,7 @@ func (r *wireReader) item() (i Item) {
 		}
 		switch name {
 		case "type":
-			i.Type = ItemType(r.string())
+			i.Type = cmp.Or(i.Type, ItemType(r.string()))
 		case "text":
 			i.Text = r.string()
 		case "thinking":

@@ -1,66 +1,272 @@
+// Package bench measures the cost of a conversion beside what is possible and what is common, in one run, because only
+// ratios mean anything on a machine that does other things as well. It is a module of its own, so that what it
+// compares with never becomes a dependency of the product.
 package bench
 
 import (
 	"bytes"
-	"context"
+	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
+	"regexp"
 	"testing"
+	"time"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	anthropicstream "github.com/anthropics/anthropic-sdk-go/packages/ssestream"
+	"github.com/openai/openai-go/v3"
+	openaistream "github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/bench/internal/floor"
 	openaichat "github.com/prism-shadow/mmsp-go/clients/openai_chat"
 )
 
-// chatStream is an answer of n text chunks as OpenAI sends them.
-func chatStream(n int) []byte {
-	var b bytes.Buffer
-	head := `data: {"id":"chatcmpl-0123456789abcdef01234567","object":"chat.completion.chunk","created":1790000000,"model":"gpt-5.6-luna","system_fingerprint":"fp_44709d6fcb","choices":[{"index":0,"delta":`
-	b.WriteString(head + `{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}` + "\n\n")
-	for i := range n {
-		fmt.Fprintf(&b, head+`{"content":"tok%05d:%d "},"logprobs":null,"finish_reason":null}]}`+"\n\n", i, 1790000000000000000+i)
+// contender does the work of one stream. Its result is the public stream, or nothing if all it does is decode.
+type contender struct {
+	protocol, name string
+	run            func(out []byte) ([]byte, error)
+}
+
+const (
+	product      = "mmsp"
+	byHand       = "floor"
+	reflection   = "encoding/json"
+	vendor       = "official SDK" // decodes only
+	publicEvents = deltas + 2     // with the done item and the stop
+)
+
+func contenders(t testing.TB) []contender {
+	chat, messages := chatStream(), messagesStream()
+	return []contender{
+		{"Chat", product, convert(t, chat, func(o mmsp.Options) (mmsp.Provider, error) { return openaichat.New(o) })},
+		{"Chat", byHand, handwritten(chat, floor.Chat)},
+		{"Chat", reflection, handwritten(chat, chatReflection)},
+		{"Chat", vendor, func([]byte) ([]byte, error) { return nil, decodeChat(chat) }},
+		{"Messages", byHand, handwritten(messages, floor.Messages)},
+		{"Messages", reflection, handwritten(messages, messagesReflection)},
+		{"Messages", vendor, func([]byte) ([]byte, error) { return nil, decodeMessages(messages) }},
 	}
-	b.WriteString(head + `{},"logprobs":null,"finish_reason":"stop"}]}` + "\n\n")
-	fmt.Fprintf(&b, `data: {"id":"chatcmpl-0123456789abcdef01234567","object":"chat.completion.chunk","created":1790000000,"model":"gpt-5.6-luna","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":%d,"total_tokens":%d}}`+"\n\ndata: [DONE]\n\n", n, n+10)
-	return b.Bytes()
 }
 
-// recorded answers every request with the same bytes, without a socket.
-type recorded []byte
-
-func (r recorded) RoundTrip(q *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(bytes.NewReader(r)), Request: q}, nil
-}
-
-// convert runs a stream through a client to the bytes of /v1/stream and counts its events.
-func convert(b *testing.B, client *mmsp.Client) {
+// convert is the product: a client of the protocol, the grammar, the items and the bytes that the server writes.
+func convert(t testing.TB, stream []byte, provider func(mmsp.Options) (mmsp.Provider, error)) func([]byte) ([]byte, error) {
+	p, err := provider(mmsp.Options{
+		Model: "m", APIKey: mmsp.NewSecret("k"), BaseURL: "http://provider.invalid",
+		HTTPClient: &http.Client{Transport: recorded(stream)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := mmsp.NewClient(p)
 	messages := []mmsp.Message{mmsp.UserMessage(mmsp.Text("hello"))}
-	var out []byte
-	events := 0
-	b.ReportAllocs()
-	for b.Loop() {
-		events = 0
-		for event, err := range client.StreamingResponse(context.Background(), messages, nil) {
+	var burst []byte
+	return func(out []byte) ([]byte, error) {
+		for event, err := range client.StreamingResponse(t.Context(), messages, nil) {
 			if err != nil {
-				b.Fatal(err)
+				return out, err
 			}
-			out = append(out, "data: "...)
-			out = event.AppendJSON(out)
-			out = append(out, "\n\n"...)
+			burst = append(burst, "data: "...)
+			burst = event.AppendJSON(burst)
+			burst = append(burst, "\n\n"...)
 			if !event.More {
-				out = out[:0]
+				out = append(out, burst...)
+				burst = burst[:0]
 			}
-			events++
+		}
+		return append(out, "data: [DONE]\n\n"...), nil
+	}
+}
+
+func handwritten(stream []byte, converter func() floor.Convert) func([]byte) ([]byte, error) {
+	return func(out []byte) ([]byte, error) {
+		err := floor.Stream(bytes.NewReader(stream), converter(), func(p []byte) error {
+			out = append(out, p...)
+			return nil
+		})
+		return out, err
+	}
+}
+
+// The converters through encoding/json have structs for nothing but what they need.
+type (
+	publicEvent struct {
+		Role      string       `json:"role"`
+		EventType string       `json:"event_type"`
+		Items     []publicItem `json:"content_items"`
+		Usage     *publicUsage `json:"usage_metadata"`
+		Finish    *string      `json:"finish_reason"`
+		CreatedAt int64        `json:"created_at"`
+	}
+	publicItem struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	publicUsage struct {
+		Cached   *int64 `json:"cached_tokens"`
+		Prompt   int64  `json:"prompt_tokens"`
+		Thoughts *int64 `json:"thoughts_tokens"`
+		Response int64  `json:"response_tokens"`
+	}
+)
+
+func appendReflected(dst []byte, event *publicEvent) ([]byte, error) {
+	event.Role, event.CreatedAt = "assistant", time.Now().UnixMilli()
+	encoded, err := json.Marshal(event)
+	return append(append(append(dst, "data: "...), encoded...), "\n\n"...), err
+}
+
+func appendReflectedText(dst []byte, kind, text string) ([]byte, error) {
+	return appendReflected(dst, &publicEvent{EventType: "delta", Items: []publicItem{{kind, text}}})
+}
+
+func appendReflectedEnd(dst []byte, text string, usage *publicUsage) ([]byte, error) {
+	dst, err := appendReflectedText(dst, "text.done", text)
+	if err == nil {
+		dst, err = appendReflected(dst, &publicEvent{EventType: "stop", Items: []publicItem{}, Usage: usage, Finish: new("stop")})
+	}
+	return append(dst, "data: [DONE]\n\n"...), err
+}
+
+func chatReflection() floor.Convert {
+	var text []byte
+	var usage publicUsage
+	return func(dst, data []byte) ([]byte, error) {
+		if data[0] == '[' {
+			return appendReflectedEnd(dst, string(text), &usage)
+		}
+		var chunk struct {
+			Choices []struct {
+				Delta struct {
+					Content string `json:"content"`
+				} `json:"delta"`
+			} `json:"choices"`
+			Usage *struct {
+				Prompt   int64 `json:"prompt_tokens"`
+				Response int64 `json:"completion_tokens"`
+			} `json:"usage"`
+		}
+		if err := json.Unmarshal(data, &chunk); err != nil {
+			return dst, err
+		}
+		if chunk.Usage != nil {
+			usage.Prompt, usage.Response = chunk.Usage.Prompt, chunk.Usage.Response
+		}
+		if len(chunk.Choices) == 0 || chunk.Choices[0].Delta.Content == "" {
+			return dst, nil
+		}
+		text = append(text, chunk.Choices[0].Delta.Content...)
+		return appendReflectedText(dst, "text.delta", chunk.Choices[0].Delta.Content)
+	}
+}
+
+func messagesReflection() floor.Convert {
+	var text []byte
+	var usage publicUsage
+	return func(dst, data []byte) ([]byte, error) {
+		var event struct {
+			Type  string `json:"type"`
+			Delta struct {
+				Text string `json:"text"`
+			} `json:"delta"`
+			Message struct {
+				Usage struct {
+					Input int64 `json:"input_tokens"`
+				} `json:"usage"`
+			} `json:"message"`
+			Usage struct {
+				Output int64 `json:"output_tokens"`
+			} `json:"usage"`
+		}
+		if err := json.Unmarshal(data, &event); err != nil {
+			return dst, err
+		}
+		switch event.Type {
+		case "message_start":
+			usage.Prompt = event.Message.Usage.Input
+		case "content_block_delta":
+			text = append(text, event.Delta.Text...)
+			return appendReflectedText(dst, "text.delta", event.Delta.Text)
+		case "message_delta":
+			usage.Response = event.Usage.Output
+		case "message_stop":
+			return appendReflectedEnd(dst, string(text), &usage)
+		}
+		return dst, nil
+	}
+}
+
+// The decoders of the official SDKs, read as their examples do.
+
+func decodeChat(stream []byte) error {
+	events := openaistream.NewStream[openai.ChatCompletionChunk](openaistream.NewDecoder(recorded(stream).answer(nil)), nil)
+	n := 0
+	for events.Next() {
+		if chunk := events.Current(); len(chunk.Choices) > 0 && chunk.Choices[0].Delta.Content != "" {
+			n++
 		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(events), "ns/event")
+	return decoded(n, events.Err())
 }
 
-func BenchmarkChat(b *testing.B) {
-	stream := chatStream(500)
-	p, err := openaichat.New(mmsp.Options{Model: "m", APIKey: mmsp.NewSecret("k"), BaseURL: "http://x/v1", HTTPClient: &http.Client{Transport: recorded(stream)}})
-	if err != nil {
-		b.Fatal(err)
+func decodeMessages(stream []byte) error {
+	events := anthropicstream.NewStream[anthropic.MessageStreamEventUnion](anthropicstream.NewDecoder(recorded(stream).answer(nil)), nil)
+	n := 0
+	for events.Next() {
+		if event, ok := events.Current().AsAny().(anthropic.ContentBlockDeltaEvent); ok {
+			if text, ok := event.Delta.AsAny().(anthropic.TextDelta); ok && text.Text != "" {
+				n++
+			}
+		}
 	}
-	convert(b, mmsp.NewClient(p))
+	return decoded(n, events.Err())
+}
+
+func decoded(n int, err error) error {
+	if err == nil && n != deltas {
+		return fmt.Errorf("%d events of text instead of %d", n, deltas)
+	}
+	return err
+}
+
+// A comparison is fair only if the work is the same.
+func TestSameStream(t *testing.T) {
+	times := regexp.MustCompile(`"created_at":\d+`)
+	want := map[string]string{}
+	for _, c := range contenders(t) {
+		out, err := c.run(nil)
+		if err != nil {
+			t.Fatalf("%s, %s: %v", c.protocol, c.name, err)
+		}
+		if c.name == vendor {
+			continue
+		}
+		got := times.ReplaceAllString(string(out), `"created_at":0`)
+		if n := bytes.Count(out, []byte("\n\n")); n != publicEvents+1 {
+			t.Errorf("%s, %s: %d events", c.protocol, c.name, n)
+		}
+		if first, ok := want[c.protocol]; !ok {
+			want[c.protocol] = got
+		} else if got != first {
+			t.Errorf("%s, %s: another stream:\n%s\nwant\n%s", c.protocol, c.name, got[len(got)-600:], first[len(first)-600:])
+		}
+	}
+}
+
+func BenchmarkConvert(b *testing.B) {
+	for _, c := range contenders(b) {
+		b.Run(c.protocol+"/"+c.name, func(b *testing.B) { measure(b, &c) })
+	}
+}
+
+func measure(b *testing.B, c *contender) {
+	var out []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		var err error
+		if out, err = c.run(out[:0]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/publicEvents, "ns/event")
 }

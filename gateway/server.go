@@ -44,9 +44,15 @@ type Server struct {
 // errShutdown ends the streams that outlive the drain.
 var errShutdown = errors.New("the server is shutting down")
 
+// Own is a row that a program adds to the models table: a client that it built itself, of its own Provider perhaps.
+type Own struct {
+	ID     string // what callers name
+	Client *mmsp.Client
+}
+
 // New builds every row's client. Its errors are the configuration's: each names the row it stands in.
-func New(c *config.Config, log *slog.Logger) (*Server, error) {
-	first, err := newState(c, nil)
+func New(c *config.Config, log *slog.Logger, own ...Own) (*Server, error) {
+	first, err := newState(c, nil, own)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +84,7 @@ func (s *Server) Models() []string { return slices.Clone(s.state.Load().listed) 
 // whose rows cannot be built changes nothing.
 func (s *Server) Reload(c *config.Config) error {
 	old := s.state.Load()
-	next, err := newState(c, old)
+	next, err := newState(c, old, old.own)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ type state struct {
 	rows   map[string]*row
 	listed []string // what GET /v1/models shows, in table order
 	keys   [][sha256.Size]byte
+	own    []Own
 
 	families *families // serves whole families by their own ids; nil with a models table
 }
@@ -36,8 +37,8 @@ type row struct {
 }
 
 // newState builds the rows. The connections of old are kept where the limits that they were made with are the same.
-func newState(c *config.Config, old *state) (*state, error) {
-	s := &state{config: c, rows: map[string]*row{}, limits: httpOptions(c)}
+func newState(c *config.Config, old *state, own []Own) (*state, error) {
+	s := &state{config: c, rows: map[string]*row{}, limits: httpOptions(c), own: own}
 	if old != nil && sameLimits(old.limits, s.limits) {
 		s.http = old.http
 	} else {
@@ -52,11 +53,18 @@ func newState(c *config.Config, old *state) (*state, error) {
 		if err != nil {
 			return nil, fmt.Errorf("models[%d] '%s': %w", i, model.ServerModelID, err)
 		}
-		_, relay := client.Provider().(mmsp.Forwarder)
-		s.rows[model.ServerModelID] = &row{counted: model.ServerModelID, client: client, relay: relay}
-		s.listed = append(s.listed, model.ServerModelID)
+		s.add(model.ServerModelID, client)
+	}
+	for _, o := range own {
+		s.add(o.ID, o.Client)
 	}
 	return s, nil
+}
+
+func (s *state) add(id string, client *mmsp.Client) {
+	_, relay := client.Provider().(mmsp.Forwarder)
+	s.rows[id] = &row{counted: id, client: client, relay: relay}
+	s.listed = append(s.listed, id)
 }
 
 func httpOptions(c *config.Config) mmsp.HTTPOptions {
@@ -162,7 +170,7 @@ func KeyVariables() (names []string) {
 
 // environmentState serves the family of each official client whose key is set.
 func environmentState(c *config.Config, getenv func(string) string) (*state, error) {
-	s, err := newState(c, nil)
+	s, err := newState(c, nil, nil)
 	if err != nil {
 		return nil, err
 	}

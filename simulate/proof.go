@@ -58,8 +58,8 @@ type prefixes struct {
 	next int
 }
 
-func newPrefixes() prefixes {
-	return prefixes{seed: maphash.MakeSeed(), seen: map[uint64]bool{}, ring: make([]uint64, 4096)}
+func newPrefixes() *prefixes {
+	return &prefixes{seed: maphash.MakeSeed(), seen: map[uint64]bool{}, ring: make([]uint64, 4096)}
 }
 
 // count returns the tokens of a prompt, and how many of them begin a prompt that was counted before.

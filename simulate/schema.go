@@ -42,6 +42,7 @@ var (
 // newFiller collects what the prompt offers: quoted texts first, then names, then longer words that are neither a
 // scenario's nor part of a tool's name.
 func newFiller(prompt string, tools []tool, now time.Time) *filler {
+	prompt = clip(prompt, 20_000)
 	f := &filler{pairs: map[string]string{}, now: now, prompt: strings.ToLower(prompt)}
 	for _, m := range namedValue.FindAllStringSubmatch(prompt, 100) {
 		f.pairs[strings.ToLower(m[1])] = m[2] + m[3]
@@ -95,7 +96,7 @@ func (f *filler) value(b []byte, name string, schema any, depth int) []byte {
 		return appendJSON(b, value)
 	}
 	if values, ok := s["enum"].([]any); ok && len(values) > 0 {
-		named := slices.IndexFunc(values, func(v any) bool {
+		named := slices.IndexFunc(values[:min(len(values), 100)], func(v any) bool {
 			text, ok := v.(string)
 			return ok && text != "" && strings.Contains(f.prompt, strings.ToLower(text))
 		})

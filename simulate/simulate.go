@@ -56,7 +56,7 @@ type Provider struct {
 type core struct {
 	Options
 	sealer   sealer
-	prefixes prefixes
+	prefixes *prefixes
 }
 
 // wire is one protocol.
@@ -110,17 +110,19 @@ func newCore(o Options) *core {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if len(o.Models) == 0 {
-		o.Models = []string{"simulated"}
-	} else {
-		o.Models = slices.Clone(o.Models)
-	}
+	o.Models = slices.Clone(o.Models)
 	return &core{Options: o, sealer: newSealer(), prefixes: newPrefixes()}
 }
 
-// serves reports whether the model is served. One that only the default names stands for every id.
 func (c *core) serves(model string) bool {
-	return slices.Contains(c.Models, model) || slices.Equal(c.Models, []string{"simulated"})
+	return len(c.Models) == 0 || slices.Contains(c.Models, model)
+}
+
+func (c *core) listed() []string {
+	if len(c.Models) == 0 {
+		return []string{"simulated"}
+	}
+	return c.Models
 }
 
 // ServeHTTP answers one request. A reply that is to be cut ends the connection with http.ErrAbortHandler, as every

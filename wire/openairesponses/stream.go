@@ -10,37 +10,37 @@ import (
 
 // The event types that say something.
 const (
-	EventOutputItemAdded      = "response.output_item.added"
-	EventOutputItemDone       = "response.output_item.done"
-	EventContentPartDone      = "response.content_part.done"
-	EventOutputTextDelta      = "response.output_text.delta"
-	EventOutputTextDone       = "response.output_text.done"
-	EventRefusalDelta         = "response.refusal.delta"
-	EventRefusalDone          = "response.refusal.done"
-	EventReasoningDelta       = "response.reasoning.delta" // of the Open Responses standard, as reasoning_text
-	EventReasoningDone        = "response.reasoning.done"
-	EventReasoningTextDelta   = "response.reasoning_text.delta"
-	EventReasoningTextDone    = "response.reasoning_text.done"
-	EventReasoningSummary     = "response.reasoning_summary_text.delta"
-	EventReasoningSummaryDone = "response.reasoning_summary_text.done"
-	EventSummaryPartDone      = "response.reasoning_summary_part.done"
-	EventArgumentsDelta       = "response.function_call_arguments.delta"
-	EventArgumentsDone        = "response.function_call_arguments.done"
-	EventCompleted            = "response.completed"
-	EventIncomplete           = "response.incomplete"
-	EventFailed               = "response.failed"
-	EventCancelled            = "response.cancelled"
-	EventResponseError        = "response.error"
-	EventError                = "error"
+	EventOutputItemAdded            = "response.output_item.added"
+	EventOutputItemDone             = "response.output_item.done"
+	EventContentPartDone            = "response.content_part.done"
+	EventOutputTextDelta            = "response.output_text.delta"
+	EventOutputTextDone             = "response.output_text.done"
+	EventRefusalDelta               = "response.refusal.delta"
+	EventRefusalDone                = "response.refusal.done"
+	EventReasoningDelta             = "response.reasoning.delta" // of the Open Responses standard, as reasoning_text
+	EventReasoningDone              = "response.reasoning.done"
+	EventReasoningTextDelta         = "response.reasoning_text.delta"
+	EventReasoningTextDone          = "response.reasoning_text.done"
+	EventReasoningSummaryTextDelta  = "response.reasoning_summary_text.delta"
+	EventReasoningSummaryTextDone   = "response.reasoning_summary_text.done"
+	EventReasoningSummaryPartDone   = "response.reasoning_summary_part.done"
+	EventFunctionCallArgumentsDelta = "response.function_call_arguments.delta"
+	EventFunctionCallArgumentsDone  = "response.function_call_arguments.done"
+	EventCompleted                  = "response.completed"
+	EventIncomplete                 = "response.incomplete"
+	EventFailed                     = "response.failed"
+	EventCancelled                  = "response.cancelled"
+	EventResponseError              = "response.error"
+	EventError                      = "error"
 )
 
 // The event types that say nothing a closing event or the fragments do not say.
 const (
-	EventCreated          = "response.created"
-	EventInProgress       = "response.in_progress"
-	EventContentPartAdded = "response.content_part.added"
-	EventSummaryPartAdded = "response.reasoning_summary_part.added"
-	EventKeepalive        = "keepalive"
+	EventCreated                   = "response.created"
+	EventInProgress                = "response.in_progress"
+	EventContentPartAdded          = "response.content_part.added"
+	EventReasoningSummaryPartAdded = "response.reasoning_summary_part.added"
+	EventKeepalive                 = "keepalive"
 )
 
 // The item types that are read.
@@ -80,13 +80,13 @@ type Part struct {
 	Text string
 }
 
-// Item is an output item. An added event holds the first five fields, except Arguments.
+// Item is an output item. An added event holds the first five fields alone.
 type Item struct {
 	Type   string
 	ID     string
 	CallID string
 	Name   string
-	Phase  *string
+	Phase  string
 
 	Arguments        string
 	Content          []Part
@@ -151,7 +151,7 @@ func (d *Decoder) Decode(data []byte) (*Event, error) {
 			switch {
 			case e.Part.Type != "":
 				e.Part.Text = s.String()
-			case e.Type == EventArgumentsDelta:
+			case e.Type == EventFunctionCallArgumentsDelta:
 				e.Arguments = s.String()
 			default:
 				s.Skip()
@@ -163,13 +163,13 @@ func (d *Decoder) Decode(data []byte) (*Event, error) {
 				s.Skip()
 			}
 		case "arguments":
-			if e.Type == EventArgumentsDone {
+			if e.Type == EventFunctionCallArgumentsDone {
 				e.Arguments = d.arguments()
 			} else {
 				s.Skip()
 			}
 		case "part":
-			if e.Type == EventContentPartDone || e.Type == EventSummaryPartDone {
+			if e.Type == EventContentPartDone || e.Type == EventReasoningSummaryPartDone {
 				e.Part = d.part()
 			} else {
 				s.Skip()
@@ -221,21 +221,20 @@ func (d *Decoder) Unroll(body []byte) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		s := &d.scanner
 		last := Event{Type: EventCompleted, OutputIndex: -1, PartIndex: -1}
-		response, event := body, ""
+		response, nested := body, false
 		s.Reset(body)
 		for first := true; s.Field(&first); {
 			switch name := string(s.Name()); {
-			case name == "type":
-				event = s.String()
+			case name == "type" && s.Kind() == '"':
+				last.Type = s.String()
 			case name == "response" && s.Kind() == '{':
-				response, last.Type = s.Raw(), ""
+				response, nested = s.Raw(), true
 			default:
 				s.Skip()
 			}
 		}
-		nested := last.Type == ""
-		if nested {
-			last.Type = event
+		if !nested {
+			last.Type = EventCompleted
 		}
 		if err := s.End(); err != nil {
 			yield(nil, err)
@@ -263,9 +262,10 @@ func (d *Decoder) Unroll(body []byte) iter.Seq2[*Event, error] {
 		switch err := s.End(); {
 		case err != nil:
 			yield(nil, err)
+		case !nested && (last.Response.Status == "queued" || last.Response.Status == "in_progress"):
 		case !found && last.Error == nil:
 			yield(nil, errNoResponse)
-		case nested || last.Response.Status != "queued" && last.Response.Status != "in_progress":
+		default:
 			yield(&last, nil)
 		}
 	}
@@ -334,11 +334,7 @@ func (d *Decoder) item(item *Item, done bool) {
 		case "name":
 			item.Name = s.String()
 		case "phase":
-			if s.Kind() == '"' {
-				item.Phase = new(s.String())
-			} else {
-				s.Skip()
-			}
+			item.Phase = s.String()
 		default:
 			if !done {
 				s.Skip()
@@ -400,7 +396,7 @@ func partOf(eventType string) string {
 		return PartRefusal
 	case EventReasoningDelta, EventReasoningDone, EventReasoningTextDelta, EventReasoningTextDone:
 		return PartReasoningText
-	case EventReasoningSummary, EventReasoningSummaryDone:
+	case EventReasoningSummaryTextDelta, EventReasoningSummaryTextDone:
 		return PartSummaryText
 	}
 	return ""

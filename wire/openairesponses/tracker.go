@@ -42,11 +42,11 @@ func (t *Tracker) Trim(e *Event) {
 		}
 	case EventOutputTextDelta, EventRefusalDelta:
 		t.part(e, ItemMessage, false)
-	case EventReasoningDelta, EventReasoningTextDelta, EventReasoningSummary:
+	case EventReasoningDelta, EventReasoningTextDelta, EventReasoningSummaryTextDelta:
 		t.part(e, ItemReasoning, false)
 	case EventOutputTextDone, EventRefusalDone:
 		t.part(e, ItemMessage, true)
-	case EventReasoningDone, EventReasoningTextDone, EventReasoningSummaryDone, EventSummaryPartDone:
+	case EventReasoningDone, EventReasoningTextDone, EventReasoningSummaryTextDone, EventReasoningSummaryPartDone:
 		t.part(e, ItemReasoning, true)
 	case EventContentPartDone:
 		if e.Part.Type == PartReasoningText {
@@ -54,9 +54,9 @@ func (t *Tracker) Trim(e *Event) {
 		} else {
 			t.part(e, ItemMessage, true)
 		}
-	case EventArgumentsDelta, EventArgumentsDone:
+	case EventFunctionCallArgumentsDelta, EventFunctionCallArgumentsDone:
 		call := t.find(e, ItemFunctionCall, e.ItemID)
-		if call == nil || e.Type == EventArgumentsDone && call.said != 0 {
+		if call == nil || e.Type == EventFunctionCallArgumentsDone && call.said != 0 {
 			e.Arguments = "" // of a call without a name the done event has all
 			return
 		}
@@ -102,7 +102,7 @@ func (t *Tracker) itemDone(e *Event) {
 	if item == nil {
 		item = t.add(e, done.Type, done.ID)
 	} else {
-		done.Name, done.Phase = "", nil
+		done.Name, done.Phase = "", ""
 		e.OutputIndex = item.index
 	}
 	if item.said != 0 {

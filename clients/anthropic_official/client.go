@@ -1,0 +1,579 @@
+// Package anthropicofficial is the client type "anthropic-official": Claude over Anthropic's own Messages API. It is the
+// reference that the other client of the protocol is read against.
+package anthropicofficial
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/internal/credentials"
+	"github.com/prism-shadow/mmsp-go/internal/failure"
+	"github.com/prism-shadow/mmsp-go/internal/images"
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
+	"github.com/prism-shadow/mmsp-go/internal/modellist"
+	"github.com/prism-shadow/mmsp-go/internal/sse"
+	"github.com/prism-shadow/mmsp-go/internal/upstream"
+	"github.com/prism-shadow/mmsp-go/wire/anthropic"
+)
+
+const class = "AnthropicOfficialClient"
+
+const (
+	defaultMaxTokens = 64000 // the protocol wants a limit
+	fastModeBeta     = "fast-mode-2026-02-01"
+
+	// redactedThinking is the text of a thinking item whose content the provider keeps to itself. Histories hold it.
+	redactedThinking = "_REDACTED_THINKING"
+
+	maxModelPages = 1000
+)
+
+// Client speaks Messages for one model.
+type Client struct {
+	model   string
+	key     mmsp.Secret
+	baseURL string
+	issuer  string // of the signatures that this endpoint gives
+	headers map[string]string
+	limits  mmsp.HTTPOptions
+	debug   bool // events that the client does not know are errors
+	http    *upstream.Client
+}
+
+// New reads the key and the endpoint from the options or ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL.
+func New(o mmsp.Options) (*Client, error) {
+	key, baseURL, err := credentials.Resolve(&o, credentials.Rule{
+		Class: class, KeyVar: "ANTHROPIC_API_KEY", URLVar: "ANTHROPIC_BASE_URL", DefaultURL: "https://api.anthropic.com", KeyOptional: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(baseURL, "bedrock://") {
+		return nil, errors.New(class + " cannot reach Bedrock in this version; give an http or https base URL")
+	}
+	endpoint, err := url.Parse(baseURL)
+	if err != nil {
+		return nil, err
+	}
+	issuer := strings.ToLower(endpoint.Host)
+	if issuer == "api.anthropic.com" {
+		issuer = "anthropic"
+	}
+	return &Client{
+		// Base URLs are written with and without the version, which the paths begin with.
+		model: o.Model, key: key, baseURL: strings.TrimSuffix(baseURL, "/v1"), issuer: issuer, headers: o.DefaultHeaders, limits: o.HTTP,
+		debug: !slices.Contains([]string{"", "0", "false", "no", "off"}, strings.ToLower(strings.TrimSpace(o.Env("MMSP_DEBUG")))),
+		http:  upstream.New(o.HTTPClient, o.HTTP),
+	}, nil
+}
+
+// Class returns the class name in errors.
+func (c *Client) Class() string { return class }
+
+// Model returns the upstream model id.
+func (c *Client) Model() string { return c.model }
+
+func (c *Client) unsupported(parameter, reason string) error {
+	return &mmsp.UnsupportedParameterError{Client: class, Parameter: parameter, Message: reason}
+}
+
+// isModel reports whether the model is of one of the generations.
+func (c *Client) isModel(generations ...string) bool {
+	return slices.ContainsFunc(generations, func(g string) bool { return strings.Contains(c.model, g) })
+}
+
+func (c *Client) convertThinkingLevel(level mmsp.ThinkingLevel) (*anthropic.Thinking, *anthropic.OutputConfig) {
+	effort := string(level)
+	switch level {
+	case mmsp.ThinkingNone:
+		switch {
+		case c.isModel("sonnet-5-5"):
+			return &anthropic.Thinking{Type: "between_tools"}, nil
+		case !c.isModel("opus-5-5", "haiku-5-5", "fable-5-1"):
+			return nil, nil
+		}
+		effort = "low" // these always think
+	case mmsp.ThinkingLow, mmsp.ThinkingMedium, mmsp.ThinkingHigh, mmsp.ThinkingMax:
+	case mmsp.ThinkingXHigh:
+		if c.isModel("4-6") {
+			effort = "high"
+		}
+	default:
+		return nil, nil
+	}
+	return &anthropic.Thinking{Type: "adaptive"}, &anthropic.OutputConfig{Effort: effort}
+}
+
+func (c *Client) convertToolChoice(choice *mmsp.ToolChoice, thinking *anthropic.Thinking) (*anthropic.ToolChoice, error) {
+	forced := choice.Mode == mmsp.ToolChoiceRequired || len(choice.Names) > 0
+	switch {
+	case forced && c.isModel("opus-5-5", "sonnet-5-5", "haiku-5-5", "fable-5-1"):
+		return nil, c.unsupported("tool_choice", c.model+" cannot be made to call a tool; only auto and none are possible")
+	case forced && thinking != nil:
+		return nil, c.unsupported("tool_choice", "the model cannot be made to call a tool while it thinks; only auto and none are possible")
+	case choice.Mode == mmsp.ToolChoiceNone, choice.Mode == mmsp.ToolChoiceAuto:
+		return &anthropic.ToolChoice{Type: choice.Mode}, nil
+	case choice.Mode == mmsp.ToolChoiceRequired:
+		return &anthropic.ToolChoice{Type: "any"}, nil
+	case len(choice.Names) == 1:
+		return &anthropic.ToolChoice{Type: "tool", Name: choice.Names[0]}, nil
+	}
+	return nil, c.unsupported("tool_choice", "Messages takes auto, required, none or the name of one tool")
+}
+
+// transformUniConfigToModelConfig turns the config into the request but for its messages.
+func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropic.Request, error) {
+	request := &anthropic.Request{Model: c.model, MaxTokens: defaultMaxTokens, Stream: true}
+	if config.SystemPrompt != nil {
+		request.System = *config.SystemPrompt // left out when empty
+	}
+	if config.MaxTokens != nil {
+		request.MaxTokens = *config.MaxTokens
+	}
+	if config.Temperature != nil && *config.Temperature != 1 {
+		return nil, c.unsupported("temperature", "Claude takes no temperature other than 1")
+	}
+	if config.ThinkingLevel != "" {
+		request.Thinking, request.OutputConfig = c.convertThinkingLevel(config.ThinkingLevel)
+	}
+	if config.ThinkingSummary != nil {
+		if request.Thinking == nil {
+			request.Thinking = &anthropic.Thinking{Type: "adaptive"}
+		}
+		if request.Thinking.Type != "between_tools" { // which always shows its text and refuses the field
+			request.Thinking.Display = "omitted"
+			if *config.ThinkingSummary {
+				request.Thinking.Display = "summarized"
+			}
+		}
+	}
+	if config.Tools != nil {
+		tools := []anthropic.Tool{}
+		for i := range config.Tools {
+			tool := &config.Tools[i]
+			tools = append(tools, anthropic.Tool{Name: tool.Name, Description: tool.Description, InputSchema: tool.Parameters, Extra: tool.Extra})
+		}
+		request.Tools = &tools
+	}
+	if config.ToolChoice != nil {
+		var err error
+		if request.ToolChoice, err = c.convertToolChoice(config.ToolChoice, request.Thinking); err != nil {
+			return nil, err
+		}
+	}
+	if config.FastMode {
+		if c.isModel("4-6", "sonnet-5-5", "haiku-5-5", "fable-5-1") {
+			return nil, c.unsupported("fast_mode", c.model+" has no fast mode")
+		}
+		request.Speed = "fast"
+	}
+	switch config.PromptCaching {
+	case "", mmsp.CachingEnable:
+		request.CacheControl = &anthropic.CacheControl{Type: "ephemeral"}
+	case mmsp.CachingEnhance:
+		request.CacheControl = &anthropic.CacheControl{Type: "ephemeral", TTL: "1h"}
+	}
+	return request, nil
+}
+
+// convertImage makes an image block. The provider fetches remote pictures itself.
+func (c *Client) convertImage(url string) (anthropic.Block, error) {
+	if len(url) < 5 || !strings.EqualFold(url[:5], "data:") {
+		return anthropic.Block{Type: "image", Source: &anthropic.Source{Type: "url", URL: url}}, nil
+	}
+	mediaType, payload, ok := images.ParseDataURL(url)
+	if !ok || mediaType == "" {
+		return anthropic.Block{}, errors.New("a data URL must be base64 and name its media type")
+	}
+	return anthropic.Block{Type: "image", Source: &anthropic.Source{Type: "base64", MediaType: mediaType, Data: payload}}, nil
+}
+
+// convertToolCallID writes an id that another provider gave in the characters that Messages allows in one.
+func (c *Client) convertToolCallID(id string) string {
+	var b strings.Builder
+	for i := range len(id) {
+		switch char := id[i]; {
+		case 'a' <= char && char <= 'z', 'A' <= char && char <= 'Z', '0' <= char && char <= '9', char == '_', char == '-':
+			b.WriteByte(char)
+		default:
+			fmt.Fprintf(&b, "_%02x", char)
+		}
+	}
+	return b.String()
+}
+
+// transformUniMessageToModelInput turns the messages into the request's, one for one and in their order. What the API
+// refuses is left out: blank text, thinking without a signature of this endpoint, and turns of which nothing stays.
+func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]anthropic.Message, error) {
+	input := []anthropic.Message{}
+	for m := range messages {
+		message := &messages[m]
+		var content []anthropic.Block
+		for i := range message.ContentItems {
+			item := &message.ContentItems[i]
+			invalid := func(field, reason string) error {
+				return &mmsp.InvalidRequestError{Param: fmt.Sprintf("messages[%d].content_items[%d]%s", m, i, field), Message: reason}
+			}
+			switch item.Type {
+			case mmsp.TextDone:
+				if strings.TrimSpace(item.Text) != "" {
+					content = append(content, anthropic.Block{Type: "text", Text: item.Text})
+				}
+			case mmsp.ImageURLDone:
+				block, err := c.convertImage(item.ImageURL)
+				if err != nil {
+					return nil, invalid(".image_url", err.Error())
+				}
+				content = append(content, block)
+			case mmsp.ThinkingDone:
+				var fidelity struct {
+					Signature string `json:"signature"`
+					Issuer    string `json:"issuer"`
+				}
+				item.Fidelity.Decode(&fidelity)
+				switch {
+				case fidelity.Signature == "", fidelity.Issuer != "" && fidelity.Issuer != c.issuer:
+				case item.Thinking == redactedThinking:
+					content = append(content, anthropic.Block{Type: "redacted_thinking", Data: fidelity.Signature})
+				default:
+					content = append(content, anthropic.Block{Type: "thinking", Thinking: &item.Thinking, Signature: fidelity.Signature})
+				}
+			case mmsp.ToolCallDone:
+				arguments := item.Arguments
+				if arguments == "" {
+					arguments = "{}"
+				}
+				content = append(content, anthropic.Block{
+					Type: "tool_use", ID: c.convertToolCallID(item.ToolCallID), Name: item.Name, Input: json.RawMessage(arguments),
+				})
+			case mmsp.ToolResultDone:
+				result := anthropic.Block{Type: "tool_result", ToolUseID: c.convertToolCallID(item.ToolCallID), IsError: item.IsError}
+				if strings.TrimSpace(item.Text) != "" {
+					result.Content = append(result.Content, anthropic.Block{Type: "text", Text: item.Text})
+				}
+				for j, url := range item.Images {
+					block, err := c.convertImage(url)
+					if err != nil {
+						return nil, invalid(fmt.Sprintf(".images[%d]", j), err.Error())
+					}
+					result.Content = append(result.Content, block)
+				}
+				content = append(content, result)
+			default:
+				return nil, invalid("", fmt.Sprintf("%s cannot send %s items", class, item.Type))
+			}
+		}
+		if len(content) > 0 {
+			input = append(input, anthropic.Message{Role: string(message.Role), Content: content})
+		}
+	}
+	return input, nil
+}
+
+// transformModelOutputToUniEvent turns one wire event into one event.
+func (c *Client) transformModelOutputToUniEvent(modelOutput *anthropic.Event, event *mmsp.UniEvent) error {
+	event.Reset()
+	id := strconv.Itoa(modelOutput.Index)
+	call := mmsp.CallRef{Keyed: true, Index: modelOutput.Index}
+	switch modelOutput.Type {
+	case "message_start":
+		if usage := modelOutput.Usage; usage != nil {
+			event.Type = mmsp.EventStop
+			event.Usage = &mmsp.Usage{CachedTokens: usage.CacheReadInputTokens, PromptTokens: usage.InputTokens}
+			if usage.InputTokens != nil && usage.CacheCreationInputTokens != nil {
+				event.Usage.PromptTokens = new(*usage.InputTokens + *usage.CacheCreationInputTokens)
+			}
+		}
+	case "content_block_start":
+		switch block := &modelOutput.ContentBlock; block.Type {
+		case "text": // mostly empty, as the next
+			if block.Text != "" {
+				event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.TextDelta, Text: block.Text}, ItemID: id})
+			}
+		case "thinking":
+			if block.Thinking != "" || block.Signature != "" {
+				event.Deltas = append(event.Deltas, mmsp.Delta{
+					Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: block.Thinking, Fidelity: c.proof(block.Signature)}, ItemID: id,
+				})
+			}
+		case "redacted_thinking":
+			event.Deltas = append(event.Deltas, mmsp.Delta{
+				Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: redactedThinking, Fidelity: c.proof(block.Data)}, ItemID: id,
+			})
+		case "tool_use":
+			event.Deltas = append(event.Deltas, mmsp.Delta{
+				Item: mmsp.Item{Type: mmsp.ToolCallDelta, Name: block.Name, ToolCallID: block.ID}, ItemID: id, Call: call,
+			})
+		}
+	case "content_block_delta":
+		switch delta := &modelOutput.Delta; delta.Type {
+		case "text_delta":
+			event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.TextDelta, Text: delta.Text}, ItemID: id})
+		case "thinking_delta":
+			event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: delta.Thinking}, ItemID: id})
+		case "signature_delta":
+			event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.ThinkingDelta, Fidelity: c.proof(delta.Signature)}, ItemID: id})
+		case "input_json_delta":
+			event.Deltas = append(event.Deltas, mmsp.Delta{
+				Item: mmsp.Item{Type: mmsp.ToolCallDelta, Arguments: delta.PartialJSON}, ItemID: id, Call: call,
+			})
+		}
+	case "message_delta":
+		delta := &modelOutput.Delta
+		if usage := modelOutput.Usage; usage != nil {
+			event.Type = mmsp.EventStop
+			event.Usage = &mmsp.Usage{ResponseTokens: usage.OutputTokens} // the input side came with the start
+		}
+		if delta.StopReason != "" {
+			event.Type = mmsp.EventStop
+		}
+		switch delta.StopReason {
+		case "":
+		case "end_turn":
+			event.FinishReason = mmsp.FinishStop
+		case "stop_sequence":
+			event.FinishReason, event.StopDetail = mmsp.FinishStop, &mmsp.StopDetail{Kind: "stop_sequence", Text: delta.StopSequence}
+		case "max_tokens":
+			event.FinishReason = mmsp.FinishLength
+		case "tool_use":
+			event.FinishReason = mmsp.FinishToolCall
+		case "refusal":
+			text := delta.StopDetails.Explanation
+			if text == "" {
+				text = delta.StopDetails.Category
+			}
+			event.FinishReason, event.StopDetail = mmsp.FinishUnknown, &mmsp.StopDetail{Kind: "refusal", Text: text}
+		case "pause_turn":
+			event.FinishReason, event.StopDetail = mmsp.FinishUnknown, &mmsp.StopDetail{Kind: "pause"}
+		case "model_context_window_exceeded":
+			event.FinishReason, event.StopDetail = mmsp.FinishUnknown, &mmsp.StopDetail{Kind: "context"}
+		default:
+			event.FinishReason = mmsp.FinishUnknown
+		}
+	case "content_block_stop", "message_stop", "ping", "text", "thinking", "signature", "input_json":
+	default:
+		if c.debug {
+			return fmt.Errorf("%s: Unknown output: %s", class, failure.Excerpt(modelOutput.Data))
+		}
+	}
+	return nil
+}
+
+// proof is the fidelity of thinking that the provider signed.
+func (c *Client) proof(signature string) mmsp.Fidelity {
+	if signature == "" {
+		return nil
+	}
+	fidelity := jsonscan.AppendString([]byte(`{"signature":`), signature)
+	fidelity = jsonscan.AppendString(append(fidelity, `,"issuer":`...), c.issuer)
+	return append(fidelity, '}')
+}
+
+// Prepare returns the upstream request.
+func (c *Client) Prepare(_ context.Context, messages []mmsp.Message, config *mmsp.Config) (*mmsp.Request, error) {
+	request, err := c.transformUniConfigToModelConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	if request.Messages, err = c.transformUniMessageToModelInput(messages); err != nil {
+		return nil, err
+	}
+	body, err := request.Encode()
+	if err != nil {
+		return nil, err
+	}
+	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}}
+	if config.FastMode {
+		header.Set("Anthropic-Beta", fastModeBeta)
+	}
+	return &mmsp.Request{Method: http.MethodPost, URL: c.baseURL + "/v1/messages?beta=true", Header: header, Body: body}, nil
+}
+
+// Do sends the request and yields an event per wire event.
+func (c *Client) Do(ctx context.Context, request *mmsp.Request) iter.Seq2[*mmsp.UniEvent, error] {
+	return func(yield func(*mmsp.UniEvent, error) bool) { c.streamingResponseInternal(ctx, request, yield) }
+}
+
+func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Request, yield func(*mmsp.UniEvent, error) bool) {
+	response, err := c.http.Do(ctx, c.authorized(request))
+	if err != nil {
+		yield(nil, failure.Upstream(class, err))
+		return
+	}
+	var event mmsp.UniEvent
+	defer func() {
+		if event.Last {
+			response.Finish()
+		} else {
+			response.Close()
+		}
+	}()
+
+	reader := sse.NewReader(response.Body, c.limits.MaxLineBytes)
+	first, err := reader.First()
+	switch {
+	case err != nil && err != io.EOF:
+		yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the first event", Err: err})
+		return
+	case first == '{' || first == '[':
+		// The whole answer in one piece. Its length is bounded where it is read.
+		body, err := reader.Rest(math.MaxInt64)
+		if err != nil {
+			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the end of the answer", Err: err})
+			return
+		}
+		stream, ok := anthropic.Unroll(body)
+		if !ok {
+			yield(nil, failure.Body(class, body))
+			return
+		}
+		reader = sse.NewReader(bytes.NewReader(stream), len(stream))
+	case first == '<':
+		body, _ := reader.Rest(1 << 20)
+		yield(nil, failure.Body(class, body))
+		return
+	}
+
+	var decoder anthropic.Decoder
+	blocks := map[int]string{} // the type of each block, by its index
+	called, finished := false, false
+	// The last call. Its arguments are the input that its block began with, unless deltas bring them.
+	var call struct {
+		index  int
+		input  string // "" when it counts no more
+		closed bool
+	}
+	for number := 1; ; number++ {
+		wire, err := reader.Next()
+		switch {
+		case err == io.EOF && finished:
+			return
+		case err == io.EOF:
+			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the stream ended before the message did"})
+			return
+		case err != nil:
+			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the end of the message", Err: err})
+			return
+		}
+		output, err := decoder.Decode(wire.Name, wire.Data)
+		switch {
+		case err != nil && (wire.Unterminated || string(wire.Data) == "[DONE]"):
+			continue // cut in the middle of an event, or ended as another protocol does: the end of the body comes next
+		case err != nil:
+			yield(nil, failure.Malformed(class, number, wire.Data, err))
+			return
+		case output.Type == "error":
+			yield(nil, failure.Event(class, wire.Data))
+			return
+		}
+		if err := c.transformModelOutputToUniEvent(output, &event); err != nil {
+			yield(nil, err)
+			return
+		}
+		takeInput := false
+		switch output.Type {
+		case "content_block_start":
+			takeInput = call.input != "" && (call.closed || call.input != "{}")
+		case "content_block_delta":
+			arguments := output.Delta.Type == "input_json_delta"
+			switch blocks[output.Index] {
+			case "": // some endpoints skip the start of a block
+			case "tool_use":
+				if arguments && output.Index == call.index && output.Delta.PartialJSON != "" {
+					call.input = ""
+				}
+			case "text", "thinking", "redacted_thinking":
+				if arguments {
+					event.Deltas = event.Deltas[:0]
+				}
+			default: // what the provider's own tools do is no content
+				event.Deltas = event.Deltas[:0]
+			}
+		case "content_block_stop":
+			if output.Index == call.index {
+				call.closed = true
+				takeInput = call.input != "" && call.input != "{}"
+			}
+		case "message_delta":
+			takeInput = call.input != "" && call.input != "{}"
+			if event.FinishReason == mmsp.FinishStop && called { // some endpoints report end_turn for a turn that made calls
+				event.FinishReason = mmsp.FinishToolCall
+			}
+		}
+		if takeInput {
+			event.Deltas = slices.Insert(event.Deltas, 0, mmsp.Delta{
+				Item:   mmsp.Item{Type: mmsp.ToolCallDelta, Arguments: call.input},
+				ItemID: strconv.Itoa(call.index), Call: mmsp.CallRef{Keyed: true, Index: call.index},
+			})
+			call.input = ""
+		}
+		if block := &output.ContentBlock; output.Type == "content_block_start" {
+			blocks[output.Index] = block.Type
+			call.input = ""
+			if block.Type == "tool_use" {
+				called = true
+				call.index, call.closed, call.input = output.Index, false, "{}"
+				if len(block.Input) > len(call.input) {
+					call.input = string(block.Input)
+				}
+			}
+		}
+		finished = finished || event.FinishReason != ""
+		event.Last = output.Type == "message_stop"
+		event.More = reader.More()
+		if !yield(&event, nil) || event.Last {
+			return
+		}
+	}
+}
+
+// authorized adds what every request of the client carries.
+func (c *Client) authorized(request *mmsp.Request) upstream.Request {
+	header := request.Header.Clone()
+	header.Set("Anthropic-Version", anthropic.Version)
+	for name, value := range c.headers {
+		if beta := header.Get(name); beta != "" && strings.EqualFold(name, "Anthropic-Beta") {
+			value = beta + "," + value
+		}
+		header.Set(name, value)
+	}
+	if !c.key.IsZero() {
+		header.Set("X-Api-Key", c.key.Reveal())
+	}
+	return upstream.Request{Method: request.Method, URL: request.URL, Header: header, Body: request.Body}
+}
+
+// ListModels returns the ids of GET /v1/models, all pages of it.
+func (c *Client) ListModels(ctx context.Context) ([]string, error) {
+	models := []string{}
+	address := c.baseURL + "/v1/models"
+	for range maxModelPages {
+		request := &mmsp.Request{Method: http.MethodGet, URL: address, Header: http.Header{}}
+		response, err := c.http.Do(ctx, c.authorized(request))
+		if err != nil {
+			return nil, failure.Upstream(class, err)
+		}
+		ids, after, err := modellist.ReadPage(class, response.Body)
+		if err != nil {
+			return nil, err
+		}
+		models = append(models, ids...)
+		if after == "" {
+			return models, nil
+		}
+		address = c.baseURL + "/v1/models?after_id=" + url.QueryEscape(after)
+	}
+	return nil, &mmsp.UpstreamError{Client: class, ErrorType: "unexpected_body", Message: "the list of models does not end"}
+}

@@ -1,0 +1,533 @@
+// Package openaiofficial is the client type "openai-official": OpenAI's own endpoint of the Responses protocol, without
+// any state kept there. It is the reference that the other clients of the protocol are read against.
+package openaiofficial
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/internal/credentials"
+	"github.com/prism-shadow/mmsp-go/internal/failure"
+	"github.com/prism-shadow/mmsp-go/internal/images"
+	"github.com/prism-shadow/mmsp-go/internal/modellist"
+	"github.com/prism-shadow/mmsp-go/internal/sse"
+	"github.com/prism-shadow/mmsp-go/internal/upstream"
+	"github.com/prism-shadow/mmsp-go/wire/openairesponses"
+)
+
+const class = "OpenAIOfficialClient"
+
+// Client speaks Responses to OpenAI for one model.
+type Client struct {
+	model   string
+	key     mmsp.Secret
+	baseURL string
+	issuer  string
+	headers map[string]string
+	limits  mmsp.HTTPOptions
+	getenv  func(string) string
+	http    *upstream.Client
+}
+
+// New reads the key and the endpoint from the options or OPENAI_API_KEY and OPENAI_BASE_URL.
+func New(o mmsp.Options) (*Client, error) {
+	if strings.HasPrefix(strings.ToLower(o.Model), "text-embedding-") {
+		return nil, fmt.Errorf("%s has no client for embedding models such as %s yet", class, o.Model)
+	}
+	key, baseURL, err := credentials.Resolve(&o, credentials.Rule{
+		Class: class, KeyVar: "OPENAI_API_KEY", URLVar: "OPENAI_BASE_URL", DefaultURL: "https://api.openai.com/v1",
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Client{
+		model: o.Model, key: key, baseURL: baseURL, issuer: issuerOf(baseURL), headers: o.DefaultHeaders, limits: o.HTTP,
+		getenv: o.Env,
+		http:   upstream.New(o.HTTPClient, o.HTTP),
+	}, nil
+}
+
+// issuerOf names who issues the proofs that an endpoint sends.
+func issuerOf(baseURL string) string {
+	endpoint, err := url.Parse(baseURL)
+	if err != nil || strings.EqualFold(endpoint.Hostname(), "api.openai.com") {
+		return "openai"
+	}
+	return strings.ToLower(endpoint.Host)
+}
+
+// Class returns the class name in errors.
+func (c *Client) Class() string { return class }
+
+// Model returns the upstream model id.
+func (c *Client) Model() string { return c.model }
+
+func (c *Client) unsupported(parameter, reason string) error {
+	return &mmsp.UnsupportedParameterError{Client: class, Parameter: parameter, Message: reason}
+}
+
+func (c *Client) convertToolChoice(choice *mmsp.ToolChoice) any {
+	if choice.Mode != "" {
+		return choice.Mode
+	}
+	// A list of names means that one of them must be called.
+	allowed := openairesponses.AllowedToolChoice{Type: "allowed_tools", Mode: "required", Tools: []openairesponses.FunctionTool{}}
+	for _, name := range choice.Names {
+		allowed.Tools = append(allowed.Tools, openairesponses.FunctionTool{Type: "function", Name: name})
+	}
+	return allowed
+}
+
+// convertThinkingLevel names the effort. GPT-6 cannot do without thinking.
+func (c *Client) convertThinkingLevel(level mmsp.ThinkingLevel) string {
+	if level == mmsp.ThinkingNone && strings.Contains(c.model, "gpt-6") {
+		return string(mmsp.ThinkingLow)
+	}
+	return string(level)
+}
+
+// transformUniConfigToModelConfig turns the config into the request but for its input.
+func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openairesponses.Request, error) {
+	request := &openairesponses.Request{
+		Model:   c.model,
+		Include: []string{"reasoning.encrypted_content"}, // nothing is stored, so that reasoning must come back with the input
+		Stream:  true,
+	}
+	request.Instructions = config.SystemPrompt
+	request.MaxOutputTokens = config.MaxTokens
+	if config.Temperature != nil && *config.Temperature != 1 {
+		return nil, c.unsupported("temperature", "GPT-6 has no temperature; only 1 is possible")
+	}
+	if config.ThinkingLevel != "" {
+		request.Reasoning = &openairesponses.Reasoning{Effort: c.convertThinkingLevel(config.ThinkingLevel)}
+	}
+	if config.ThinkingSummary != nil && *config.ThinkingSummary {
+		if request.Reasoning == nil {
+			request.Reasoning = &openairesponses.Reasoning{}
+		}
+		request.Reasoning.Summary = "concise"
+	}
+	if config.Tools != nil {
+		tools := []openairesponses.Tool{}
+		for i := range config.Tools {
+			tools = append(tools, config.Tools[i].AppendJSON(nil))
+		}
+		request.Tools = &tools
+	}
+	if config.ToolChoice != nil {
+		request.ToolChoice = c.convertToolChoice(config.ToolChoice)
+	}
+	if config.FastMode {
+		request.ServiceTier = "priority"
+	}
+	if config.PromptCaching != "" && config.PromptCaching != mmsp.CachingEnable {
+		return nil, c.unsupported("prompt_caching", "GPT-6 caches prompts by itself; only enable is possible")
+	}
+	return request, nil
+}
+
+// convertImage makes an image part. OpenAI fetches remote pictures itself.
+func (c *Client) convertImage(url string) openairesponses.ContentPart {
+	image := openairesponses.ContentPart{Type: "input_image", ImageURL: url}
+	if images.NeedsHighDetail(c.model, url) {
+		image.Detail = "high"
+	}
+	return image
+}
+
+// fidelity is what the client keeps of an item beside its text.
+type fidelity struct {
+	Phase string `json:"phase,omitempty"` // of text
+
+	// Of thinking: the list that its text stood in, and proofs, bound to who issued them.
+	Channel          string `json:"channel,omitempty"` // summary or content
+	EncryptedContent string `json:"encrypted_content,omitempty"`
+	Signature        string `json:"signature,omitempty"`
+	Format           string `json:"format,omitempty"`
+	Issuer           string `json:"issuer,omitempty"`
+}
+
+// encode returns the JSON object, nil if it were empty.
+func (f fidelity) encode() mmsp.Fidelity {
+	if f == (fidelity{}) {
+		return nil
+	}
+	object, _ := json.Marshal(f)
+	return object
+}
+
+// transformUniMessageToModelInput turns the messages into the request's input. Text and pictures gather in a message,
+// which goes out before any item that is no part of one, so that the order of the turn is kept.
+func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]any, error) {
+	input := []any{}
+	for m := range messages {
+		message := &messages[m]
+		textType := "input_text"
+		if message.Role == mmsp.RoleAssistant {
+			textType = "output_text"
+		}
+		var parts []openairesponses.ContentPart
+		var phase string
+		flush := func() {
+			if len(parts) > 0 {
+				input = append(input, openairesponses.Message{Type: "message", Role: string(message.Role), Content: parts, Phase: phase})
+				parts = nil
+			}
+		}
+		for i := range message.ContentItems {
+			item := &message.ContentItems[i]
+			switch item.Type {
+			case mmsp.TextDone:
+				if message.Role == mmsp.RoleAssistant {
+					var kept fidelity
+					if item.Fidelity.Decode(&kept); kept.Phase != "" && kept.Phase != phase {
+						if phase != "" {
+							flush()
+						}
+						phase = kept.Phase
+					}
+				}
+				parts = append(parts, openairesponses.ContentPart{Type: textType, Text: &item.Text})
+			case mmsp.ImageURLDone:
+				parts = append(parts, c.convertImage(item.ImageURL))
+			case mmsp.ThinkingDone:
+				var kept fidelity
+				item.Fidelity.Decode(&kept)
+				if kept.Issuer != "" && kept.Issuer != c.issuer {
+					continue // another's reasoning stays out whole: the proof is void here, and the text without it proves nothing
+				}
+				flush()
+				reasoning := openairesponses.ReasoningItem{
+					Type: "reasoning", Summary: []openairesponses.ContentPart{},
+					EncryptedContent: kept.EncryptedContent, Signature: kept.Signature, Format: kept.Format,
+				}
+				switch {
+				case item.Thinking == "":
+				case kept.Channel == "summary", kept.Channel == "" && kept.EncryptedContent != "": // older histories name no channel
+					reasoning.Summary = []openairesponses.ContentPart{{Type: "summary_text", Text: &item.Thinking}}
+				default:
+					reasoning.Content = []openairesponses.ContentPart{{Type: "reasoning_text", Text: &item.Thinking}}
+				}
+				input = append(input, reasoning)
+			case mmsp.ToolCallDone:
+				flush()
+				input = append(input, openairesponses.FunctionCall{
+					Type: "function_call", CallID: item.ToolCallID, Name: item.Name, Arguments: cmp.Or(item.Arguments, "{}"),
+				})
+			case mmsp.ToolResultDone:
+				flush()
+				result := openairesponses.FunctionCallOutput{Type: "function_call_output", CallID: item.ToolCallID, Output: item.Text}
+				if len(item.Images) > 0 {
+					output := []openairesponses.ContentPart{{Type: "input_text", Text: &item.Text}}
+					for _, url := range item.Images {
+						output = append(output, c.convertImage(url))
+					}
+					result.Output = output
+				}
+				input = append(input, result)
+			default:
+				return nil, &mmsp.InvalidRequestError{
+					Param:   fmt.Sprintf("messages[%d].content_items[%d]", m, i),
+					Message: fmt.Sprintf("%s cannot send %s items", class, item.Type),
+				}
+			}
+		}
+		flush()
+	}
+	return input, nil
+}
+
+var refusalMark = mmsp.Fidelity(`{"refusal":true}`)
+
+// convertPart appends the delta of a part of a message. A refusal is an item of its own.
+func (c *Client) convertPart(event *mmsp.UniEvent, part openairesponses.Part, itemID string) {
+	switch {
+	case part.Text == "":
+	case part.Type == openairesponses.PartRefusal:
+		event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.TextDelta, Text: part.Text, Fidelity: refusalMark}, ItemID: "refusal"})
+		event.Type, event.StopDetail = mmsp.EventStop, &mmsp.StopDetail{Kind: "refusal"}
+	case part.Type == openairesponses.PartOutputText:
+		event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.TextDelta, Text: part.Text}, ItemID: itemID})
+	case part.Type == openairesponses.PartReasoningText, part.Type == openairesponses.PartSummaryText:
+		event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: part.Text}, ItemID: itemID})
+	}
+}
+
+// transformModelOutputToUniEvent turns one wire event into one event. Closing events hold only what no earlier event of
+// the stream has said.
+func (c *Client) transformModelOutputToUniEvent(modelOutput *openairesponses.Event, event *mmsp.UniEvent) error {
+	event.Reset()
+	item := &modelOutput.Item
+	switch modelOutput.Type {
+	case openairesponses.EventOutputTextDelta, openairesponses.EventOutputTextDone,
+		openairesponses.EventRefusalDelta, openairesponses.EventRefusalDone,
+		openairesponses.EventReasoningSummaryTextDelta, openairesponses.EventReasoningSummaryTextDone,
+		openairesponses.EventReasoningTextDelta, openairesponses.EventReasoningTextDone,
+		openairesponses.EventReasoningDelta, openairesponses.EventReasoningDone,
+		openairesponses.EventContentPartDone, openairesponses.EventReasoningSummaryPartDone:
+		c.convertPart(event, modelOutput.Part, modelOutput.ItemID)
+	case openairesponses.EventOutputItemAdded, openairesponses.EventOutputItemDone:
+		done := modelOutput.Type == openairesponses.EventOutputItemDone
+		switch item.Type {
+		case openairesponses.ItemMessage:
+			if !done || item.Phase != "" {
+				event.Deltas = append(event.Deltas, mmsp.Delta{
+					Item: mmsp.Item{Type: mmsp.TextDelta, Fidelity: fidelity{Phase: item.Phase}.encode()}, ItemID: item.ID,
+				})
+			}
+			for _, part := range item.Content {
+				c.convertPart(event, part, item.ID)
+			}
+		case openairesponses.ItemReasoning:
+			// Before the item is done its encrypted content may be cut, so that only the done event has it.
+			var kept fidelity
+			text := ""
+			switch {
+			case len(item.Summary) > 0:
+				kept.Channel = "summary"
+				for _, part := range item.Summary {
+					text += part.Text
+				}
+			case len(item.Content) > 0:
+				kept.Channel = "content"
+				for _, part := range item.Content {
+					text += part.Text
+				}
+			}
+			kept.EncryptedContent, kept.Signature, kept.Format = item.EncryptedContent, item.Signature, item.Format
+			if kept.EncryptedContent != "" || kept.Signature != "" {
+				kept.Issuer = c.issuer
+			}
+			if proof := kept.encode(); !done || text != "" || proof != nil {
+				event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: text, Fidelity: proof}, ItemID: item.ID})
+			}
+		case openairesponses.ItemFunctionCall:
+			if !done || item.Name != "" || item.Arguments != "" {
+				event.Deltas = append(event.Deltas, mmsp.Delta{
+					Item:   mmsp.Item{Type: mmsp.ToolCallDelta, Name: item.Name, Arguments: item.Arguments, ToolCallID: item.CallID},
+					ItemID: cmp.Or(item.ID, item.CallID), Call: mmsp.CallRef{Keyed: true, Index: modelOutput.OutputIndex},
+				})
+			}
+		}
+	case openairesponses.EventFunctionCallArgumentsDelta, openairesponses.EventFunctionCallArgumentsDone:
+		if modelOutput.Arguments != "" {
+			event.Deltas = append(event.Deltas, mmsp.Delta{
+				Item:   mmsp.Item{Type: mmsp.ToolCallDelta, Arguments: modelOutput.Arguments, ToolCallID: modelOutput.CallID},
+				ItemID: modelOutput.ItemID, Call: mmsp.CallRef{Keyed: true, Index: modelOutput.OutputIndex},
+			})
+		}
+	case openairesponses.EventCompleted, openairesponses.EventIncomplete:
+		event.Type = mmsp.EventStop
+		switch {
+		case modelOutput.Type == openairesponses.EventCompleted:
+			event.FinishReason = mmsp.FinishStop
+		case slices.Contains([]string{"", "max_output_tokens", "max_tokens"}, modelOutput.Response.IncompleteReason):
+			event.FinishReason = mmsp.FinishLength
+		case modelOutput.Response.IncompleteReason == "content_filter":
+			event.FinishReason, event.StopDetail = mmsp.FinishUnknown, &mmsp.StopDetail{Kind: "filter"}
+		default:
+			event.FinishReason = mmsp.FinishUnknown
+		}
+		if usage := modelOutput.Response.Usage; usage != nil {
+			cached, thoughts := new(int64), new(int64)
+			if usage.CachedTokens != nil {
+				cached = usage.CachedTokens
+			}
+			if usage.ReasoningTokens != nil {
+				thoughts = usage.ReasoningTokens
+			}
+			event.Usage = &mmsp.Usage{CachedTokens: cached, ThoughtsTokens: thoughts}
+			if usage.InputTokens != nil {
+				event.Usage.PromptTokens = new(*usage.InputTokens - *cached)
+			}
+			if usage.OutputTokens != nil {
+				event.Usage.ResponseTokens = new(*usage.OutputTokens - *thoughts)
+			}
+		}
+	case openairesponses.EventCreated, openairesponses.EventInProgress, openairesponses.EventContentPartAdded,
+		openairesponses.EventReasoningSummaryPartAdded, openairesponses.EventKeepalive:
+	default:
+		if c.debug() {
+			//lint:ignore ST1005 the text begins as every implementation of the protocol begins it
+			return fmt.Errorf("Unknown output of %s: an event of type %q", class, modelOutput.Type)
+		}
+	}
+	return nil
+}
+
+// debug reports whether MMSP_DEBUG is on.
+func (c *Client) debug() bool {
+	switch strings.ToLower(strings.TrimSpace(c.getenv("MMSP_DEBUG"))) {
+	case "", "0", "false", "no", "off":
+		return false
+	}
+	return true
+}
+
+// Prepare returns the upstream request.
+func (c *Client) Prepare(_ context.Context, messages []mmsp.Message, config *mmsp.Config) (*mmsp.Request, error) {
+	request, err := c.transformUniConfigToModelConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	if request.Input, err = c.transformUniMessageToModelInput(messages); err != nil {
+		return nil, err
+	}
+	body, err := request.Encode()
+	if err != nil {
+		return nil, err
+	}
+	return &mmsp.Request{
+		Method: http.MethodPost, URL: c.baseURL + "/responses", Body: body,
+		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}},
+	}, nil
+}
+
+// Do sends the request and yields an event per wire event.
+func (c *Client) Do(ctx context.Context, request *mmsp.Request) iter.Seq2[*mmsp.UniEvent, error] {
+	return func(yield func(*mmsp.UniEvent, error) bool) { c.streamingResponseInternal(ctx, request, yield) }
+}
+
+func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Request, yield func(*mmsp.UniEvent, error) bool) {
+	response, err := c.http.Do(ctx, c.authorized(request))
+	if err != nil {
+		yield(nil, failure.Upstream(class, err))
+		return
+	}
+	var event mmsp.UniEvent
+	defer func() {
+		if event.Last {
+			response.Finish()
+		} else {
+			response.Close()
+		}
+	}()
+
+	var decoder openairesponses.Decoder
+	var tracker openairesponses.Tracker
+	called, refused := false, false
+	// next yields what a wire event says and reports whether to go on.
+	next := func(modelOutput *openairesponses.Event, more bool) bool {
+		if modelOutput.Error != nil {
+			yield(nil, failure.Event(class, modelOutput.Error))
+			return false
+		}
+		tracker.Trim(modelOutput)
+		if err := c.transformModelOutputToUniEvent(modelOutput, &event); err != nil {
+			yield(nil, err)
+			return false
+		}
+		called = called || modelOutput.Item.Type == openairesponses.ItemFunctionCall
+		refused = refused || event.StopDetail != nil && event.StopDetail.Kind == "refusal"
+		if event.FinishReason == mmsp.FinishStop {
+			switch {
+			case called:
+				event.FinishReason = mmsp.FinishToolCall
+			case refused:
+				event.FinishReason = mmsp.FinishUnknown
+			}
+		}
+		event.Last = event.FinishReason != ""
+		event.More = more && !event.Last
+		return yield(&event, nil) && !event.Last
+	}
+	incomplete := func(reason string, err error) {
+		yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: reason, Err: err})
+	}
+
+	reader := sse.NewReader(response.Body, c.limits.MaxLineBytes)
+	first, err := reader.First()
+	switch {
+	case err != nil && err != io.EOF:
+		incomplete("the connection broke before the first event", err)
+		return
+	case first == '{' || first == '[':
+		// The whole answer in one piece.
+		body, err := reader.Rest(c.limits.MaxResponseBytes)
+		if err != nil {
+			incomplete("the connection broke before the end of the answer", err)
+			return
+		}
+		for modelOutput, err := range decoder.Unroll(body) {
+			if err != nil {
+				yield(nil, failure.Body(class, body))
+				return
+			}
+			if !next(modelOutput, true) {
+				return
+			}
+		}
+		incomplete("the response is not finished", nil)
+		return
+	case first == '<':
+		body, _ := reader.Rest(1 << 20)
+		yield(nil, failure.Body(class, body))
+		return
+	}
+
+	for number := 1; ; number++ {
+		wire, err := reader.Next()
+		switch {
+		case err == io.EOF || err == nil && string(wire.Data) == "[DONE]":
+			incomplete("the stream ended before the terminal event", nil)
+			return
+		case err != nil:
+			incomplete("the connection broke before the terminal event", err)
+			return
+		}
+		modelOutput, err := decoder.Decode(wire.Data)
+		switch {
+		case err != nil && wire.Unterminated:
+			continue // cut in the middle of an event: the end of the body comes next
+		case err != nil:
+			yield(nil, failure.Malformed(class, number, wire.Data, err))
+			return
+		case string(wire.Name) == "error":
+			yield(nil, failure.Event(class, wire.Data))
+			return
+		case tracker.Silent() && (modelOutput.Type == openairesponses.EventCompleted || modelOutput.Type == openairesponses.EventIncomplete):
+			// The output stands on the terminal event alone, if anywhere.
+			var whole openairesponses.Decoder
+			for modelOutput, err := range whole.Unroll(wire.Data) {
+				if err != nil {
+					break
+				}
+				if !next(modelOutput, true) {
+					return
+				}
+			}
+		}
+		if !next(modelOutput, reader.More()) {
+			return
+		}
+	}
+}
+
+// authorized adds what every request of the client carries.
+func (c *Client) authorized(request *mmsp.Request) upstream.Request {
+	header := request.Header.Clone()
+	for name, value := range c.headers {
+		header.Set(name, value)
+	}
+	header.Set("Authorization", "Bearer "+c.key.Reveal())
+	return upstream.Request{Method: request.Method, URL: request.URL, Header: header, Body: request.Body}
+}
+
+// ListModels returns the ids of GET /models.
+func (c *Client) ListModels(ctx context.Context) ([]string, error) {
+	request := &mmsp.Request{Method: http.MethodGet, URL: c.baseURL + "/models", Header: http.Header{}}
+	response, err := c.http.Do(ctx, c.authorized(request))
+	if err != nil {
+		return nil, failure.Upstream(class, err)
+	}
+	return modellist.Read(class, response.Body)
+}
