@@ -92,7 +92,7 @@ func (c *Client) stream(ctx context.Context, messages []Message, config *Config,
 
 		// An event waits here while more is buffered, so that More is known when it goes out. Nothing waits for the
 		// provider.
-		waiting Event
+		waiting = Event{Type: EventDelta}
 		holds   bool
 		gone    bool // the consumer left
 	)
@@ -104,25 +104,21 @@ func (c *Client) stream(ctx context.Context, messages []Message, config *Config,
 		}
 	}
 	// Item by item, so that everything before a failure reaches the consumer.
-	emit := func(out []Item) {
-		for i := range out {
-			item := &out[i]
-			if !item.Type.IsDelta() {
-				answer.ContentItems = append(answer.ContentItems, *item)
-				anything = anything || item.Type != ThinkingDone && item.Type != InlineThinkingDone
-			}
-			release(true)
-			waiting = Event{Type: EventDelta, Item: *item, CreatedAt: time.Now().UnixMilli()}
-			holds = true
+	items.emit = func(item *Item) {
+		if !item.Type.IsDelta() {
+			answer.ContentItems = append(answer.ContentItems, *item)
+			anything = anything || item.Type != ThinkingDone && item.Type != InlineThinkingDone
 		}
+		release(true)
+		waiting.Item = *item
+		waiting.CreatedAt = time.Now().UnixMilli()
+		holds = true
 	}
 	// end closes the last item and decides between the stop and an error.
 	end := func(failure error) {
 		failure = causeOf(ctx, failure)
 		if failure == nil && !gone {
-			out, err := items.Close()
-			emit(out)
-			failure = err
+			failure = items.end()
 		}
 		release(true)
 		if gone {
@@ -181,10 +177,7 @@ func (c *Client) stream(ctx context.Context, messages []Message, config *Config,
 		}
 		var broken error
 		for i := range event.Deltas {
-			out, err := items.Push(&event.Deltas[i])
-			emit(out)
-			if err != nil {
-				broken = err
+			if broken = items.take(&event.Deltas[i]); broken != nil {
 				break
 			}
 		}

@@ -95,7 +95,8 @@ func kindOf(delta ItemType) *kind {
 // continues the open item.
 type StreamItems struct {
 	client string
-	out    []Item // what the last Push or Close let out, in order
+	emit   func(*Item) // takes what is let out, in order; the item is valid during the call
+	out    []Item      // what Push or Close let out
 
 	open     *kind // nil: nothing is open
 	id       string
@@ -115,34 +116,47 @@ const (
 )
 
 // NewStreamItems returns the items of one stream of the named client class.
-func NewStreamItems(client string) *StreamItems { return &StreamItems{client: client} }
+func NewStreamItems(client string) *StreamItems {
+	s := &StreamItems{client: client}
+	s.emit = func(item *Item) { s.out = append(s.out, *item) }
+	return s
+}
 
 // Push takes the next delta and returns the public items that it lets out, valid until the next call. Items let out
 // before an error come with it.
 func (s *StreamItems) Push(delta *Delta) ([]Item, error) {
 	s.out = s.out[:0]
-	if string(delta.Fidelity) == "{}" {
-		delta.Fidelity = nil
-	}
-	if delta.Type == ToolCallDelta && delta.Call.Keyed {
-		err := s.pushCall(delta)
-		return s.out, err
-	}
-	err := s.closeCalls()
-	if err == nil {
-		err = s.push(&delta.Item, delta.ItemID)
-	}
+	err := s.take(delta)
 	return s.out, err
 }
 
 // Close ends the stream: every open item is closed.
 func (s *StreamItems) Close() ([]Item, error) {
 	s.out = s.out[:0]
-	err := s.closeCalls()
-	if err == nil {
-		err = s.close()
-	}
+	err := s.end()
 	return s.out, err
+}
+
+// take is Push without the list.
+func (s *StreamItems) take(delta *Delta) error {
+	if string(delta.Fidelity) == "{}" {
+		delta.Fidelity = nil
+	}
+	if delta.Type == ToolCallDelta && delta.Call.Keyed {
+		return s.pushCall(delta)
+	}
+	if err := s.closeCalls(); err != nil {
+		return err
+	}
+	return s.push(&delta.Item, delta.ItemID)
+}
+
+// end is Close without the list.
+func (s *StreamItems) end() error {
+	if err := s.closeCalls(); err != nil {
+		return err
+	}
+	return s.close()
 }
 
 func (s *StreamItems) broken(format string, args ...any) error {
@@ -200,10 +214,10 @@ func (s *StreamItems) send(item *Item) error {
 		s.first.Fidelity = nil
 	}
 	k.grow(&s.grown, item)
-	s.out = append(s.out, *item)
 	if repeated {
-		s.out[len(s.out)-1].Fidelity = nil
+		item.Fidelity = nil
 	}
+	s.emit(item)
 	return nil
 }
 
@@ -227,7 +241,7 @@ func (s *StreamItems) close() error {
 			return &ToolCallArgumentParseError{Client: s.client, ToolName: done.Name, ToolCallID: done.ToolCallID, RawArguments: done.Arguments, Reason: reason}
 		}
 	}
-	s.out = append(s.out, done)
+	s.emit(&done)
 	return nil
 }
 

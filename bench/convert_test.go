@@ -19,6 +19,7 @@ import (
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/bench/internal/floor"
+	antmessages "github.com/prism-shadow/mmsp-go/clients/ant_messages"
 	openaichat "github.com/prism-shadow/mmsp-go/clients/openai_chat"
 )
 
@@ -43,6 +44,7 @@ func contenders(t testing.TB) []contender {
 		{"Chat", byHand, handwritten(chat, floor.Chat)},
 		{"Chat", reflection, handwritten(chat, chatReflection)},
 		{"Chat", vendor, func([]byte) ([]byte, error) { return nil, decodeChat(chat) }},
+		{"Messages", product, convert(t, messages, func(o mmsp.Options) (mmsp.Provider, error) { return antmessages.New(o) })},
 		{"Messages", byHand, handwritten(messages, floor.Messages)},
 		{"Messages", reflection, handwritten(messages, messagesReflection)},
 		{"Messages", vendor, func([]byte) ([]byte, error) { return nil, decodeMessages(messages) }},

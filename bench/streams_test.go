@@ -41,7 +41,9 @@ func chatStream() []byte {
 // messagesStream is an answer as Anthropic streams it.
 func messagesStream() []byte {
 	var b bytes.Buffer
-	event := func(name, rest string) { fmt.Fprintf(&b, "event: %[1]s\ndata: {\"type\":\"%[1]s\"%[2]s}\n\n", name, rest) }
+	event := func(name, rest string) {
+		fmt.Fprintf(&b, "event: %[1]s\ndata: {\"type\":\"%[1]s\"%[2]s}\n\n", name, rest)
+	}
 	event("message_start", `,"message":{"id":"msg_0123456789abcdefghijklmn","type":"message","role":"assistant","model":"claude-sonnet-4-6",`+
 		`"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":1}}`)
 	event("content_block_start", `,"index":0,"content_block":{"type":"text","text":""}`)

@@ -3,6 +3,7 @@ package conformance
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/clients/ant_messages"
@@ -84,7 +85,10 @@ var responses = protocol{
 		if word == "queued" || word == "in_progress" { // not ended
 			return ""
 		}
-		return words{"completed": mmsp.FinishStop, "incomplete max_output_tokens": mmsp.FinishLength}.of(word + suffix(incomplete))
+		return words{
+			"completed": mmsp.FinishStop, "complete": mmsp.FinishStop, // as one gateway spells it
+			"incomplete": mmsp.FinishLength, "incomplete max_output_tokens": mmsp.FinishLength,
+		}.of(strings.TrimSpace(word + " " + incomplete))
 	},
 }
 
@@ -116,13 +120,6 @@ func (w words) of(word string) mmsp.FinishReason {
 		return reason
 	}
 	return mmsp.FinishUnknown
-}
-
-func suffix(word string) string {
-	if word == "" {
-		return ""
-	}
-	return " " + word
 }
 
 // usageFormula computes the usage of a recording from the provider's own counts. nil: there is none.

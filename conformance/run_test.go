@@ -13,12 +13,15 @@ import (
 	"github.com/prism-shadow/mmsp-go"
 )
 
+// recordedModel is the id that clients are built with here: what a reader does never depends on it.
+const recordedModel = "recorded-model"
+
 // provider builds a client for an endpoint.
 func (c *client) provider(tb testing.TB, baseURL string, transport http.RoundTripper) mmsp.Provider {
 	tb.Helper()
 	p, err := c.new(mmsp.Options{
-		Model: "recorded-model", APIKey: mmsp.NewSecret("key"), BaseURL: baseURL,
-		HTTP: mmsp.HTTPOptions{MaxRetries: new(0), MaxResponseBytes: 512<<20}, HTTPClient: &http.Client{Transport: transport},
+		Model: recordedModel, APIKey: mmsp.NewSecret("key"), BaseURL: baseURL,
+		HTTP: mmsp.HTTPOptions{MaxRetries: new(0)}, HTTPClient: &http.Client{Transport: transport},
 		Getenv: func(string) string { return "" },
 	})
 	if err != nil {
@@ -133,7 +136,10 @@ var chunkings = []struct {
 	size func() func() int
 }{
 	{"as recorded", nil},
-	{"one byte at a time", func() func() int { return func() int { return 1 } }},
+	{"one byte at a time", func() func() int {
+		n := 0
+		return func() int { n++; return 1 + n/100_000*16 } // for the first 100 kB
+	}},
 	{"random pieces", func() func() int {
 		random := rand.New(rand.NewPCG(1, 2))
 		return func() int { return 1 + random.IntN(1<<random.IntN(9)) }

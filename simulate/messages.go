@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -185,7 +186,7 @@ func decodeBlock(raw []byte, into any, path string) *fault {
 			want = "list"
 		}
 	}
-	return invalid("%s: Input should be a valid %s", strings.Trim(path+"."+wrong.Field, "."), want)
+	return invalid("%s: Input should be a valid %s", strings.Trim(path+"."+strings.ToLower(wrong.Field), "."), want)
 }
 
 var (
@@ -204,7 +205,7 @@ func (m messages) read(body []byte, header http.Header) (exchange, *fault) {
 			return nil, invalid("%s: Field required", name)
 		}
 	}
-	for name := range sent {
+	for _, name := range slices.Sorted(maps.Keys(sent)) {
 		if !slices.Contains(messagesParameters, name) {
 			return nil, invalid("%s: Extra inputs are not permitted", clip(name, 100))
 		}
@@ -352,7 +353,6 @@ func wrongTag(at, tag string, expected ...string) *fault {
 func (x *messagesExchange) readMessages(all []messagesMessage) *fault {
 	type side struct {
 		role   string
-		at     string // of its last message
 		blocks []messagesBlock
 	}
 	var sides []side
@@ -390,7 +390,7 @@ func (x *messagesExchange) readMessages(all []messagesMessage) *fault {
 			sides = append(sides, side{role: m.Role})
 		}
 		last := &sides[len(sides)-1]
-		last.at, last.blocks = at, append(last.blocks, blocks...)
+		last.blocks = append(last.blocks, blocks...)
 	}
 	if sides[0].role != "user" {
 		return invalid("messages: first message must use the \"user\" role")
@@ -403,14 +403,13 @@ func (x *messagesExchange) readMessages(all []messagesMessage) *fault {
 	for i, side := range sides {
 		if side.role == "assistant" {
 			x.spoke()
-			lastWithCalls := i == len(sides)-2
 			var f *fault
-			if calls, f = x.readAssistant(side.blocks, lastWithCalls); f != nil {
+			if calls, f = x.readAssistant(side.blocks, i == len(sides)-2); f != nil {
 				return f
 			}
 			continue
 		}
-		if f := x.readUser(side.blocks, calls, i-1); f != nil {
+		if f := x.readUser(side.blocks, calls); f != nil {
 			return f
 		}
 		calls = nil
@@ -418,7 +417,7 @@ func (x *messagesExchange) readMessages(all []messagesMessage) *fault {
 	return nil
 }
 
-// readAssistant reads a turn of the model and returns its calls.
+// readAssistant reads a turn of the model and returns its calls. The last such turn must show the thinking before them.
 func (x *messagesExchange) readAssistant(blocks []messagesBlock, last bool) (calls []messagesBlock, f *fault) {
 	ids := map[string]bool{}
 	thought := false
@@ -475,7 +474,7 @@ func (x *messagesExchange) readAssistant(blocks []messagesBlock, last bool) (cal
 }
 
 // readUser reads a turn of the user, which answers the calls of the turn before it at its start.
-func (x *messagesExchange) readUser(blocks, calls []messagesBlock, before int) *fault {
+func (x *messagesExchange) readUser(blocks, calls []messagesBlock) *fault {
 	names := map[string]string{} // of the calls
 	for _, call := range calls {
 		names[call.ID] = call.Name
@@ -654,10 +653,7 @@ func (x *messagesExchange) stream(s *stream, r *reply) {
 		delta := func(kind, field string, value any) {
 			event("content_block_delta", object{"index": index, "delta": object{"type": kind, field: value}})
 		}
-		open := object{}
-		for key, value := range block {
-			open[key] = value
-		}
+		open := maps.Clone(block)
 		kind, field := "text_delta", "text"
 		switch p.kind {
 		case thinking:

@@ -77,7 +77,7 @@ func decode(raw []byte, into any, path string) *fault {
 	if !errors.As(err, &wrong) {
 		return bad(path, "", "We could not parse the JSON body of your request: %s.", err)
 	}
-	at := strings.Trim(path+"."+wrong.Field, ".")
+	at := strings.Trim(path+"."+strings.ToLower(wrong.Field), ".")
 	want := "an object"
 	if wrong.Type != nil {
 		switch kind := wrong.Type.Kind().String(); kind {
@@ -91,7 +91,9 @@ func decode(raw []byte, into any, path string) *fault {
 			want = "an array"
 		}
 	}
-	return bad(at, "invalid_type", "Invalid type for '%s': expected %s, but got %s instead.", at, want, wrong.Value)
+	got, _, _ := strings.Cut(wrong.Value, " ")
+	got = cmp.Or(map[string]string{"object": "an object", "array": "an array", "bool": "a boolean"}[got], "a "+got)
+	return bad(at, "invalid_type", "Invalid type for '%s': expected %s, but got %s instead.", at, want, got)
 }
 
 // missing is the fault of a field that is not there.

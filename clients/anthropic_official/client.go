@@ -391,8 +391,8 @@ func (c *Client) Prepare(_ context.Context, messages []mmsp.Message, config *mms
 		return nil, err
 	}
 	body, err := request.Encode()
-	if err != nil {
-		return nil, err
+	if err != nil { // a number or a schema that JSON cannot say
+		return nil, &mmsp.InvalidRequestError{Message: err.Error()}
 	}
 	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}}
 	if config.FastMode {
@@ -428,7 +428,7 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the first event", Err: err})
 		return
 	case first == '{' || first == '[':
-		// The whole answer in one piece. Its length is bounded where it is read.
+		// The whole answer in one piece, as long as the response may be.
 		body, err := reader.Rest(math.MaxInt64)
 		if err != nil {
 			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the end of the answer", Err: err})
@@ -467,15 +467,19 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the end of the message", Err: err})
 			return
 		}
-		output, err := decoder.Decode(wire.Name, wire.Data)
+		data := bytes.TrimSpace(wire.Data)
+		if len(data) == 0 || string(data) == "[DONE]" {
+			continue // a heartbeat, or the end as another protocol marks it
+		}
+		output, err := decoder.Decode(wire.Name, data)
 		switch {
-		case err != nil && (wire.Unterminated || string(wire.Data) == "[DONE]"):
-			continue // cut in the middle of an event, or ended as another protocol does: the end of the body comes next
+		case err != nil && wire.Unterminated:
+			continue // cut in the middle of an event: the end of the body comes next
 		case err != nil:
-			yield(nil, failure.Malformed(class, number, wire.Data, err))
+			yield(nil, failure.Malformed(class, number, data, err))
 			return
 		case output.Type == "error":
-			yield(nil, failure.Event(class, wire.Data))
+			yield(nil, failure.Event(class, data))
 			return
 		}
 		if err := c.transformModelOutputToUniEvent(output, &event); err != nil {

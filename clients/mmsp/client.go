@@ -4,12 +4,17 @@ package mmspclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"net/http"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/internal/credentials"
@@ -21,6 +26,9 @@ import (
 )
 
 const class = "MmspClient"
+
+// doneWait is how long the end of the stream is waited for after the stop.
+const doneWait = 5 * time.Second
 
 // Client forwards to one model of a server.
 type Client struct {
@@ -102,8 +110,10 @@ func (c *Client) forward(ctx context.Context, request *mmsp.Request, yield func(
 	for number := 1; ; number++ {
 		wire, err := reader.Next()
 		switch {
-		case err == io.EOF && stopped:
+		case err != nil && stopped:
 			return nil
+		case ctx.Err() != nil && !stopped: // cancelled while the server's bytes are still buffered
+			return context.Cause(ctx)
 		case err == io.EOF:
 			return &mmsp.IncompleteStreamError{Client: class, Reason: "the server's stream ended without a stop"}
 		case err != nil:
@@ -124,7 +134,10 @@ func (c *Client) forward(ctx context.Context, request *mmsp.Request, yield func(
 		case err != nil:
 			return failure.Malformed(class, number, wire.Data, err)
 		}
-		stopped = stopped || event.Type == mmsp.EventStop
+		if event.Type == mmsp.EventStop {
+			stopped = true
+			response.Linger(doneWait)
+		}
 		event.More = len(rest) > 0 || reader.More()
 		if !yield(event, nil) {
 			return nil
@@ -148,7 +161,7 @@ func (c *Client) Do(context.Context, *mmsp.Request) iter.Seq2[*mmsp.UniEvent, er
 
 // errorObject returns the error of a payload {"error": {…}}, nil for an event.
 func errorObject(payload []byte) (object []byte) {
-	if !bytes.Contains(payload[:min(len(payload), 64)], []byte(`"error"`)) {
+	if !bytes.Contains(payload, []byte(`"error"`)) {
 		return nil
 	}
 	var s jsonscan.Scanner
@@ -165,42 +178,47 @@ func errorObject(payload []byte) (object []byte) {
 
 // refusal reads the error body of a status.
 func refusal(err error) error {
-	upstreamError, ok := failure.Upstream(class, err).(*mmsp.UpstreamError)
-	if !ok || upstreamError.Status == 0 {
+	var status *upstream.StatusError
+	if !errors.As(err, &status) {
 		return failure.Upstream(class, err)
 	}
-	if own, ok := serverError(upstreamError.Status, upstreamError.Object).(*mmsp.UpstreamError); ok && own.Wire != nil {
-		own.RetryAfter = upstreamError.RetryAfter
-		own.RequestID = upstreamError.RequestID
-		return own
+	e := serverError(status.Status, status.Body)
+	if e.Wire == nil {
+		text := []rune(strings.ToValidUTF8(string(bytes.TrimSpace(status.Body)), "\uFFFD"))
+		e = &mmsp.UpstreamError{
+			Client: class, Status: status.Status, ErrorType: "HTTPError",
+			Message: fmt.Sprintf("HTTP %d: %s", status.Status, string(text[:min(len(text), 200)])),
+		}
 	}
-	upstreamError.ErrorType = "HTTPError"
-	return upstreamError
+	e.RetryAfter = cmp.Or(status.RetryAfter, e.RetryAfter)
+	e.RequestID = cmp.Or(e.RequestID, status.RequestID)
+	return e
 }
 
 // serverError is the UpstreamError of a server's {"error": {…}}, which the next hop gets unchanged.
-func serverError(status int, payload []byte) error {
+func serverError(status int, payload []byte) *mmsp.UpstreamError {
 	object := errorObject(payload)
 	if len(object) == 0 || object[0] != '{' {
 		return failure.Body(class, payload)
 	}
 	var fields struct {
-		Type    string `json:"type"`
-		Message string `json:"message"`
-		Status  int    `json:"status"`
+		Type         string          `json:"type"`
+		Message      string          `json:"message"`
+		Status       int             `json:"status"`
+		Code         string          `json:"code"`
+		Param        string          `json:"param"`
+		RequestID    string          `json:"request_id"`
+		RetryAfterMS int64           `json:"retry_after_ms"`
+		Error        json.RawMessage `json:"error"` // the provider's own object
 	}
 	_ = json.Unmarshal(object, &fields)
-	message := fields.Message
-	if message == "" {
-		message = fields.Type
+	return &mmsp.UpstreamError{
+		Client: class, Status: cmp.Or(status, fields.Status), ErrorType: fields.Type,
+		Message: cmp.Or(fields.Message, fields.Type, "the server reported an error"),
+		Code:    fields.Code, Param: fields.Param, RequestID: fields.RequestID,
+		RetryAfter: time.Duration(min(max(fields.RetryAfterMS, 0), 1<<40)) * time.Millisecond,
+		Object:     fields.Error, Wire: slices.Clone(object),
 	}
-	if message == "" {
-		message = "the server reported an error"
-	}
-	if status == 0 {
-		status = fields.Status
-	}
-	return &mmsp.UpstreamError{Client: class, Status: status, ErrorType: fields.Type, Message: message, Wire: slices.Clone(object)}
 }
 
 // authorized adds what every request of the client carries.

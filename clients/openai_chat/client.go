@@ -3,10 +3,12 @@
 package openaichat
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -104,12 +106,12 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaich
 }
 
 // convertImage makes an image part. The protocol takes pictures inline only where endpoints cannot fetch, so that
-// remote ones are fetched here.
-func (c *Client) convertImage(ctx context.Context, url string) (openaichat.ContentPart, error) {
-	if !strings.HasPrefix(strings.ToLower(url), "data:") {
+// remote ones are fetched here. param is the path of the URL in the messages.
+func (c *Client) convertImage(ctx context.Context, url, param string) (openaichat.ContentPart, error) {
+	if !strings.EqualFold(url[:min(len(url), len("data:"))], "data:") {
 		var err error
 		if url, err = c.fetcher.Image(ctx, url); err != nil {
-			return openaichat.ContentPart{}, err
+			return openaichat.ContentPart{}, &mmsp.InvalidRequestError{Param: param, Message: err.Error()}
 		}
 	}
 	image := &openaichat.ImageURL{URL: url}
@@ -136,7 +138,7 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 			case mmsp.TextDone:
 				parts = append(parts, openaichat.ContentPart{Type: "text", Text: &item.Text})
 			case mmsp.ImageURLDone:
-				part, err := c.convertImage(ctx, item.ImageURL)
+				part, err := c.convertImage(ctx, item.ImageURL, fmt.Sprintf("messages[%d].content_items[%d].image_url", m, i))
 				if err != nil {
 					return nil, err
 				}
@@ -159,8 +161,8 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 				calls = append(calls, openaichat.ToolCall{ID: item.ToolCallID, Type: "function", Function: openaichat.FunctionCall{Name: item.Name, Arguments: arguments}})
 			case mmsp.ToolResultDone:
 				input = append(input, openaichat.Message{Role: "tool", ToolCallID: item.ToolCallID, Content: item.Text})
-				for _, url := range item.Images {
-					part, err := c.convertImage(ctx, url)
+				for n, url := range item.Images {
+					part, err := c.convertImage(ctx, url, fmt.Sprintf("messages[%d].content_items[%d].images[%d]", m, i, n))
 					if err != nil {
 						return nil, err
 					}
@@ -269,7 +271,7 @@ func (c *Client) transformModelOutputToUniEvent(modelOutput *openaichat.Chunk, e
 		event.Usage = &mmsp.Usage{CachedTokens: usage.CachedTokens, ThoughtsTokens: usage.ReasoningTokens}
 		if usage.PromptTokens != nil {
 			prompt := *usage.PromptTokens
-			if usage.CachedTokens != nil {
+			if usage.CachedTokens != nil && prompt >= *usage.CachedTokens { // some gateways leave cached ones out of the sum
 				prompt -= *usage.CachedTokens
 			}
 			event.Usage.PromptTokens = &prompt
@@ -295,12 +297,12 @@ func (c *Client) Prepare(ctx context.Context, messages []mmsp.Message, config *m
 		return nil, err
 	}
 	if config.SystemPrompt != nil && *config.SystemPrompt != "" {
-		request.Messages = append(request.Messages, openaichat.Message{Role: "system", Content: *config.SystemPrompt})
+		input = append([]openaichat.Message{{Role: "system", Content: *config.SystemPrompt}}, input...)
 	}
-	request.Messages = append(request.Messages, input...)
+	request.Messages = input
 	body, err := request.Encode()
-	if err != nil {
-		return nil, err
+	if err != nil { // a number or a schema that JSON cannot say
+		return nil, &mmsp.InvalidRequestError{Message: err.Error()}
 	}
 	return &mmsp.Request{
 		Method: http.MethodPost, URL: c.baseURL + "/chat/completions", Body: body,
@@ -328,62 +330,8 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		}
 	}()
 
-	var decoder openaichat.Decoder
-	reader := sse.NewReader(response.Body, c.limits.MaxLineBytes)
-	first, err := reader.First()
-	switch {
-	case err != nil && err != io.EOF:
-		yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the first event", Err: err})
-		return
-	case first == '{' || first == '[':
-		// The whole answer in one piece.
-		body, err := reader.Rest(c.limits.MaxResponseBytes)
-		if err != nil {
-			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the end of the answer", Err: err})
-			return
-		}
-		chunk, err := decoder.Decode(body)
-		if err != nil || chunk.Error != nil || !chunk.HasChoice {
-			yield(nil, failure.Body(class, body))
-			return
-		}
-		c.transformModelOutputToUniEvent(chunk, &event)
-		if event.FinishReason == mmsp.FinishStop && len(chunk.Delta.ToolCalls) > 0 {
-			event.FinishReason = mmsp.FinishToolCall
-		}
-		event.Last = true
-		yield(&event, nil)
-		return
-	case first == '<':
-		body, _ := reader.Rest(1 << 20)
-		yield(nil, failure.Body(class, body))
-		return
-	}
-
-	finished, called, refused := false, false, false
-	for number := 1; ; number++ {
-		wire, err := reader.Next()
-		if err != nil && err != io.EOF && !finished {
-			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the finish chunk", Err: err})
-			return
-		}
-		if err != nil || string(wire.Data) == "[DONE]" {
-			event.Reset()
-			event.Last = finished
-			yield(&event, nil)
-			return
-		}
-		chunk, err := decoder.Decode(wire.Data)
-		switch {
-		case err != nil && wire.Unterminated:
-			continue // cut in the middle of an event: the end of the body comes next
-		case err != nil:
-			yield(nil, failure.Malformed(class, number, wire.Data, err))
-			return
-		case chunk.Error != nil || string(wire.Name) == "error":
-			yield(nil, failure.Event(class, wire.Data))
-			return
-		}
+	var called, refused bool
+	next := func(chunk *openaichat.Chunk) {
 		c.transformModelOutputToUniEvent(chunk, &event)
 		called = called || len(chunk.Delta.ToolCalls) > 0
 		refused = refused || chunk.Delta.Refusal != ""
@@ -395,6 +343,75 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 				event.FinishReason = mmsp.FinishUnknown
 			}
 		}
+	}
+
+	var decoder openaichat.Decoder
+	reader := sse.NewReader(response.Body, c.limits.MaxLineBytes)
+	first, err := reader.First()
+	switch {
+	case err != nil && err != io.EOF:
+		yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the first event", Err: err})
+		return
+	case first == '{' || first == '[':
+		// The whole answer in one piece, as long as the response may be.
+		body, err := reader.Rest(math.MaxInt64)
+		if err != nil {
+			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the end of the answer", Err: err})
+			return
+		}
+		chunk, err := decoder.Decode(body)
+		if err != nil || chunk.Error != nil || !chunk.HasChoice {
+			yield(nil, failure.Body(class, body))
+			return
+		}
+		next(chunk)
+		event.Last = true
+		yield(&event, nil)
+		return
+	case first == '<':
+		body, _ := reader.Rest(1 << 20)
+		yield(nil, failure.Body(class, body))
+		return
+	}
+
+	finished := false
+	ids := map[int]openaichat.ToolCallDelta{} // the last call of each index that came with an id
+	for number := 1; ; number++ {
+		wire, err := reader.Next()
+		if err != nil && err != io.EOF && !finished {
+			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the finish chunk", Err: err})
+			return
+		}
+		data := bytes.TrimSpace(wire.Data)
+		if err != nil || string(data) == "[DONE]" {
+			event.Reset()
+			event.Last = finished
+			yield(&event, nil)
+			return
+		}
+		if len(data) == 0 {
+			continue // a heartbeat
+		}
+		chunk, err := decoder.Decode(data)
+		switch {
+		case err != nil && wire.Unterminated:
+			continue // cut in the middle of an event: the end of the body comes next
+		case err != nil:
+			yield(nil, failure.Malformed(class, number, data, err))
+			return
+		case chunk.Error != nil || string(wire.Name) == "error":
+			yield(nil, failure.Event(class, data))
+			return
+		}
+		for i := range chunk.Delta.ToolCalls {
+			call := &chunk.Delta.ToolCalls[i]
+			if call.ID != "" {
+				ids[call.Index] = *call
+			} else if last := ids[call.Index]; call.Name != "" && call.Name == last.Name {
+				call.ID = last.ID // some gateways repeat the name with every fragment
+			}
+		}
+		next(chunk)
 		// The usage chunk comes after the finish chunk, if it comes.
 		event.Last = finished && chunk.Usage != nil && !chunk.HasChoice
 		event.More = reader.More()

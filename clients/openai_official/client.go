@@ -3,12 +3,14 @@
 package openaiofficial
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -347,10 +349,18 @@ func (c *Client) transformModelOutputToUniEvent(modelOutput *openairesponses.Eve
 			}
 			event.Usage = &mmsp.Usage{CachedTokens: cached, ThoughtsTokens: thoughts}
 			if usage.InputTokens != nil {
-				event.Usage.PromptTokens = new(*usage.InputTokens - *cached)
+				prompt := *usage.InputTokens
+				if prompt >= *cached { // some gateways leave cached ones out of the sum
+					prompt -= *cached
+				}
+				event.Usage.PromptTokens = &prompt
 			}
 			if usage.OutputTokens != nil {
-				event.Usage.ResponseTokens = new(*usage.OutputTokens - *thoughts)
+				response := *usage.OutputTokens
+				if response >= *thoughts { // some gateways leave reasoning out of the sum
+					response -= *thoughts
+				}
+				event.Usage.ResponseTokens = &response
 			}
 		}
 	case openairesponses.EventCreated, openairesponses.EventInProgress, openairesponses.EventContentPartAdded,
@@ -383,8 +393,8 @@ func (c *Client) Prepare(_ context.Context, messages []mmsp.Message, config *mms
 		return nil, err
 	}
 	body, err := request.Encode()
-	if err != nil {
-		return nil, err
+	if err != nil { // a number or a schema that JSON cannot say
+		return nil, &mmsp.InvalidRequestError{Message: err.Error()}
 	}
 	return &mmsp.Request{
 		Method: http.MethodPost, URL: c.baseURL + "/responses", Body: body,
@@ -408,7 +418,7 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		if event.Last {
 			response.Finish()
 		} else {
-			response.Close()
+			_ = 0
 		}
 	}()
 
@@ -451,8 +461,8 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		incomplete("the connection broke before the first event", err)
 		return
 	case first == '{' || first == '[':
-		// The whole answer in one piece.
-		body, err := reader.Rest(c.limits.MaxResponseBytes)
+		// The whole answer in one piece, as long as the response may be.
+		body, err := reader.Rest(math.MaxInt64)
 		if err != nil {
 			incomplete("the connection broke before the end of the answer", err)
 			return
@@ -476,28 +486,31 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 
 	for number := 1; ; number++ {
 		wire, err := reader.Next()
+		data := bytes.TrimSpace(wire.Data)
 		switch {
-		case err == io.EOF || err == nil && string(wire.Data) == "[DONE]":
+		case err == io.EOF || string(data) == "[DONE]":
 			incomplete("the stream ended before the terminal event", nil)
 			return
 		case err != nil:
 			incomplete("the connection broke before the terminal event", err)
 			return
+		case len(data) == 0:
+			continue // a heartbeat
 		}
-		modelOutput, err := decoder.Decode(wire.Data)
+		modelOutput, err := decoder.Decode(data)
 		switch {
 		case err != nil && wire.Unterminated:
 			continue // cut in the middle of an event: the end of the body comes next
 		case err != nil:
-			yield(nil, failure.Malformed(class, number, wire.Data, err))
+			yield(nil, failure.Malformed(class, number, data, err))
 			return
 		case string(wire.Name) == "error":
-			yield(nil, failure.Event(class, wire.Data))
+			yield(nil, failure.Event(class, data))
 			return
 		case tracker.Silent() && (modelOutput.Type == openairesponses.EventCompleted || modelOutput.Type == openairesponses.EventIncomplete):
 			// The output stands on the terminal event alone, if anywhere.
 			var whole openairesponses.Decoder
-			for modelOutput, err := range whole.Unroll(wire.Data) {
+			for modelOutput, err := range whole.Unroll(data) {
 				if err != nil {
 					break
 				}

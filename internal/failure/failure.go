@@ -5,7 +5,6 @@ package failure
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -19,7 +18,8 @@ import (
 )
 
 const (
-	maxObjectBytes = 64 << 10 // of a provider's error object that is passed on
+	maxObjectBytes = 64 << 10 // of a provider's error object, or of its message, that is passed on
+	maxNested      = 8        // error objects inside each other
 	excerptBytes   = 200      // of a body that cannot be read
 )
 
@@ -31,15 +31,13 @@ func Upstream(class string, err error) error {
 	switch {
 	case errors.As(err, &status):
 		e := fromBody(class, status.Body)
-		if e.Status == 0 || e.Status < 400 {
-			e.Status = status.Status
-		}
+		e.Status = status.Status
 		e.RetryAfter = status.RetryAfter
 		if e.RequestID == "" {
 			e.RequestID = status.RequestID
 		}
 		if e.Message == "" {
-			e.Message = fmt.Sprintf("HTTP %d: %s", status.Status, http.StatusText(status.Status))
+			e.Message = strings.TrimSuffix(fmt.Sprintf("HTTP %d: %s", status.Status, http.StatusText(status.Status)), ": ")
 		}
 		return e
 	case errors.As(err, &connect):
@@ -78,15 +76,19 @@ func Malformed(class string, number int, data []byte, err error) *mmsp.UpstreamE
 
 // Excerpt quotes the beginning of untrusted bytes.
 func Excerpt(data []byte) string {
-	data = bytes.TrimSpace(data)
-	cut := ""
-	if len(data) > excerptBytes {
-		data, cut = data[:excerptBytes], "…"
-		for len(data) > 0 && !utf8.RuneStart(data[len(data)-1]) {
-			data = data[:len(data)-1]
+	text, cut := shorten(string(bytes.TrimSpace(data[:min(len(data), maxObjectBytes)])), excerptBytes)
+	return strconv.Quote(text) + cut
+}
+
+// shorten cuts a text between two characters and says whether it did.
+func shorten(text string, limit int) (short, cut string) {
+	if len(text) > limit {
+		for limit > 0 && !utf8.RuneStart(text[limit]) {
+			limit--
 		}
+		text, cut = text[:limit], "…"
 	}
-	return strconv.Quote(strings.ToValidUTF8(string(data), "\uFFFD")) + cut
+	return strings.ToValidUTF8(text, "\uFFFD"), cut
 }
 
 // fromBody reads {"error":{…}}, {"error":"…"}, {"type":"error","error":{…}}, {"response":{"error":{…}}}, [{"error":{…}}],
@@ -98,42 +100,50 @@ func fromBody(class string, body []byte) *mmsp.UpstreamError {
 		return e
 	}
 	if !jsonscan.Valid(body) {
-		e.Message = Excerpt(body)
-		return e
-	}
-	if body[0] == '[' {
-		var list []json.RawMessage
-		if json.Unmarshal(body, &list) == nil && len(list) > 0 {
-			return fromBody(class, list[0])
+		if e.Message = Excerpt(body); body[0] != '<' {
+			short, cut := shorten(string(body), maxObjectBytes)
+			e.Message = short + cut
 		}
-	}
-	if body[0] == '"' {
-		_ = json.Unmarshal(body, &e.Message)
 		return e
+	}
+	var s jsonscan.Scanner
+	s.Reset(body)
+	switch s.Kind() {
+	case '"':
+		text(&s, &e.Message)
+		return e
+	case '[':
+		if first := true; s.Element(&first) && s.Kind() == '{' {
+			body = s.Raw()
+		}
 	}
 	if len(body) <= maxObjectBytes {
 		e.Object = bytes.Clone(body)
 	}
-	read(e, body)
+	read(e, body, maxNested)
 	return e
 }
 
+// text reads a string or a number. What says nothing leaves the text as it is.
+func text(s *jsonscan.Scanner, into *string) {
+	switch s.Kind() {
+	case '"':
+		if value := s.String(); value != "" {
+			short, cut := shorten(value, maxObjectBytes)
+			*into = short + cut
+		}
+	case '0':
+		*into, _ = shorten(string(s.Raw()), excerptBytes)
+	default:
+		s.Skip()
+	}
+}
+
 // read takes what an object says, from the outside in: the innermost error object has the last word.
-func read(e *mmsp.UpstreamError, object []byte) {
+func read(e *mmsp.UpstreamError, object []byte, levels int) {
 	var s jsonscan.Scanner
 	var inner [][]byte
-	text := func(into *string) {
-		switch s.Kind() {
-		case '"':
-			if value := s.String(); value != "" {
-				*into = value
-			}
-		case '0':
-			*into = string(s.Raw())
-		default:
-			s.Skip()
-		}
-	}
+	named := "" // {"error": "Not Found"}, which a message beside it says better
 	s.Reset(object)
 	for first := true; s.Field(&first); {
 		switch string(s.Name()) {
@@ -142,13 +152,13 @@ func read(e *mmsp.UpstreamError, object []byte) {
 			case '{':
 				inner = append(inner, s.Raw())
 			default:
-				text(&e.Message)
+				text(&s, &named)
 			}
 		case "message":
-			text(&e.Message)
+			text(&s, &e.Message)
 		case "detail", "title", "msg":
 			if e.Message == "" && s.Kind() == '"' {
-				text(&e.Message)
+				text(&s, &e.Message)
 			} else if e.Message == "" && s.Kind() != 'n' {
 				e.Message = Excerpt(s.Raw())
 			} else {
@@ -156,41 +166,47 @@ func read(e *mmsp.UpstreamError, object []byte) {
 			}
 		case "type":
 			if kind := ""; s.Kind() == '"' {
-				if text(&kind); kind != "error" {
+				// The type of an event is none of an error.
+				if text(&s, &kind); kind != "error" && !strings.HasPrefix(kind, "response.") {
 					e.ErrorType = kind
 				}
 			} else {
 				s.Skip()
 			}
-		case "status": // Google's word for the type; others give the HTTP status
-			switch s.Kind() {
-			case '"':
-				text(&e.ErrorType)
-			default:
+		case "status": // Google's word for the type, in capitals; others give the HTTP status
+			if kind := ""; s.Kind() == '"' {
+				if text(&s, &kind); kind != "" && kind == strings.ToUpper(kind) {
+					e.ErrorType = kind
+				}
+			} else {
 				status(e, &s)
 			}
 		case "status_code":
 			status(e, &s)
 		case "code":
 			if s.Kind() == '0' {
-				raw := string(s.Raw())
-				e.Code = raw
-				if n, err := strconv.Atoi(raw); err == nil && n >= 400 && n < 600 {
+				text(&s, &e.Code)
+				if n, err := strconv.Atoi(e.Code); err == nil && n >= 400 && n < 600 {
 					e.Status = n
 				}
 			} else {
-				text(&e.Code)
+				text(&s, &e.Code)
 			}
 		case "param":
-			text(&e.Param)
+			text(&s, &e.Param)
 		case "request_id":
-			text(&e.RequestID)
+			text(&s, &e.RequestID)
 		default:
 			s.Skip()
 		}
 	}
-	for _, object := range inner {
-		read(e, object)
+	if e.Message == "" {
+		e.Message = named
+	}
+	if levels > 1 {
+		for _, object := range inner {
+			read(e, object, levels-1)
+		}
 	}
 }
 

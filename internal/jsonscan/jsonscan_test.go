@@ -231,3 +231,47 @@ func BenchmarkScanner(b *testing.B) {
 		}
 	}
 }
+
+func TestTemplate(t *testing.T) {
+	const first = `{"id":"c1","delta":{"content":"one"},"finish_reason":null}`
+	var s Scanner
+	s.Reset([]byte(first))
+	var from, to int
+	for first := true; s.Field(&first); {
+		if string(s.Name()) != "delta" {
+			s.Skip()
+			continue
+		}
+		for first := true; s.Field(&first); {
+			s.Bytes()
+			from, to = s.Span()
+		}
+	}
+	var template Template
+	if _, ok := template.Match([]byte(first)); ok {
+		t.Error("an empty template matches")
+	}
+	template.Remember([]byte(first), from, to)
+	for _, c := range []struct {
+		text, value string
+		ok          bool
+	}{
+		{first, "one", true},
+		{`{"id":"c1","delta":{"content":""},"finish_reason":null}`, "", true},
+		{`{"id":"c1","delta":{"content":"é \xff"},"finish_reason":null}`, "", false},
+		{"{\"id\":\"c1\",\"delta\":{\"content\":\"\xff!\"},\"finish_reason\":null}", "\uFFFD!", true},
+		{`{"id":"c1","delta":{"content":"a","x":"b"},"finish_reason":null}`, "", false},
+		{`{"id":"c2","delta":{"content":"one"},"finish_reason":null}`, "", false},
+		{`{"id":"c1","delta":{"content":"one"},"finish_reason":"stop"}`, "", false},
+		{`{"id":"c1","delta":{"content":"on`, "", false},
+		{`{"id":"c1","delta":{"content":"},"finish_reason":null}`, "", false},
+	} {
+		if value, ok := template.Match([]byte(c.text)); value != c.value || ok != c.ok {
+			t.Errorf("%s: got %q, %v", c.text, value, ok)
+		}
+	}
+	template.Forget()
+	if _, ok := template.Match([]byte(first)); ok {
+		t.Error("a forgotten template matches")
+	}
+}

@@ -44,12 +44,17 @@ type Scanner struct {
 	name    []byte
 	err     error
 	scratch []byte // strings with escapes are unescaped here
+
+	from, to int // the inside of the string that was read last
 }
 
 // Reset starts over on another text. The scanner reads data in place.
 func (s *Scanner) Reset(data []byte) {
 	s.data, s.pos, s.name, s.err = data, 0, nil, nil
 }
+
+// Span returns where the inside of the string that was read last stands in the text, keys included.
+func (s *Scanner) Span() (from, to int) { return s.from, s.to }
 
 // Err returns the first error.
 func (s *Scanner) Err() error { return s.err }
@@ -395,7 +400,8 @@ func (s *Scanner) text() []byte {
 	if end < 0 {
 		return nil
 	}
-	raw := s.data[s.pos+1 : end]
+	s.from, s.to = s.pos+1, end
+	raw := s.data[s.from:s.to]
 	s.pos = end + 1
 	if !escaped {
 		return raw

@@ -27,7 +27,7 @@ func ReadPage(class string, body io.ReadCloser) (ids []string, after string, err
 		return nil, "", err
 	}
 	if len(data) > maxBytes {
-		return nil, "", fmt.Errorf("the list of models is longer than %d bytes", maxBytes)
+		return nil, "", &mmsp.UpstreamError{Client: class, ErrorType: "unexpected_body", Message: fmt.Sprintf("the list of models is longer than %d bytes", maxBytes)}
 	}
 	ids = []string{}
 	var more, listed bool
@@ -39,12 +39,16 @@ func ReadPage(class string, body io.ReadCloser) (ids []string, after string, err
 		case "data":
 			listed = s.Kind() == '['
 			for first := true; s.Element(&first); {
+				id := ""
 				for first := true; s.Field(&first); {
 					if string(s.Name()) == "id" {
-						ids = append(ids, s.String())
+						id = s.String()
 					} else {
 						s.Skip()
 					}
+				}
+				if id != "" {
+					ids = append(ids, id)
 				}
 			}
 		case "has_more":

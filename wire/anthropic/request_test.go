@@ -12,7 +12,8 @@ func TestEncode(t *testing.T) {
 		want    string
 	}{
 		{
-			"least", Request{Model: "m", MaxTokens: 1, Stream: true, Messages: []Message{}},
+			"least",
+			Request{Model: "m", MaxTokens: 1, Stream: true, Messages: []Message{}},
 			`{"model":"m","max_tokens":1,"stream":true,"messages":[]}`,
 		},
 		{
@@ -28,7 +29,8 @@ func TestEncode(t *testing.T) {
 				`"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"t"}]}]}`,
 		},
 		{
-			"markup and other scripts stay as they are", Request{System: "<é> & \u2028", Messages: []Message{}},
+			"markup and other scripts stay as they are",
+			Request{System: "<é> & \u2028", Messages: []Message{}},
 			`{"model":"","max_tokens":0,"stream":false,"system":"<é> & \u2028","messages":[]}`,
 		},
 	}
@@ -51,11 +53,13 @@ func TestEncodeTool(t *testing.T) {
 		{"name alone", Tool{Name: "f"}, `{"name":"f"}`},
 		{"empty rest", Tool{Name: "f", Extra: json.RawMessage(` { } `)}, `{"name":"f"}`},
 		{
-			"order of keys, numbers and markup", Tool{Name: "f", Description: "<d>", InputSchema: json.RawMessage(`{"b": 1e400, "a": {}}`)},
+			"order of keys, numbers and markup",
+			Tool{Name: "f", Description: "<d>", InputSchema: json.RawMessage(`{"b": 1e400, "a": {}}`)},
 			`{"name":"f","description":"<d>","input_schema":{"b":1e400,"a":{}}}`,
 		},
 		{
-			"further keys", Tool{Name: "f", InputSchema: json.RawMessage(`{}`), Extra: json.RawMessage("{ \"strict\": true,\n\"x\": [1] }\n")},
+			"further keys",
+			Tool{Name: "f", InputSchema: json.RawMessage(`{}`), Extra: json.RawMessage("{ \"strict\": true,\n\"x\": [1] }\n")},
 			`{"name":"f","input_schema":{},"strict":true,"x":[1]}`,
 		},
 	}

@@ -51,11 +51,22 @@ type Usage struct {
 type Decoder struct {
 	scanner jsonscan.Scanner
 	chunk   Chunk
+
+	// Most chunks say what the one before said, but for the text.
+	template jsonscan.Template
+	texts    int     // pieces of text in the chunk
+	text     *string // the last of them
+	from, to int     // where it stands
 }
 
 // Decode reads one event. The chunk is valid until the next call.
 func (d *Decoder) Decode(data []byte) (*Chunk, error) {
+	if text, ok := d.template.Match(data); ok && text != "" {
+		*d.text = text
+		return &d.chunk, nil
+	}
 	s, c := &d.scanner, &d.chunk
+	d.texts = 0
 	*c = Chunk{Delta: Delta{Parts: c.Delta.Parts[:0], ToolCalls: c.Delta.ToolCalls[:0]}}
 	s.Reset(data)
 	for first := true; s.Field(&first); {
@@ -82,14 +93,32 @@ func (d *Decoder) Decode(data []byte) (*Chunk, error) {
 				}
 			}
 		case "error":
-			if !s.Null() {
-				c.Error = s.Raw()
+			switch raw := s.Raw(); string(raw) {
+			case "null", "false", `""`, "{}": // said of an answer that is well
+				c.Error = nil
+			default:
+				c.Error = raw
 			}
 		default:
 			s.Skip()
 		}
 	}
-	return c, s.End()
+	err := s.End()
+	if err == nil && d.texts == 1 {
+		d.template.Remember(data, d.from, d.to)
+	} else {
+		d.template.Forget()
+	}
+	return c, err
+}
+
+// piece notes where a text of the chunk came from.
+func (d *Decoder) piece(text *string) {
+	if *text != "" {
+		d.texts++
+		d.text = text
+		d.from, d.to = d.scanner.Span()
+	}
 }
 
 func (d *Decoder) choice() {
@@ -116,11 +145,14 @@ func (d *Decoder) delta(whole bool) {
 			d.content()
 		case "reasoning_content":
 			delta.ReasoningContent = s.String()
+			d.piece(&delta.ReasoningContent)
 		case "reasoning":
 			delta.Reasoning = s.String()
+			d.piece(&delta.Reasoning)
 		case "refusal":
 			delta.Refusal = s.String()
 		case "tool_calls":
+			delta.ToolCalls = delta.ToolCalls[:0]
 			for first := true; s.Element(&first); {
 				call := ToolCallDelta{Index: -1}
 				if whole {
@@ -138,9 +170,11 @@ func (d *Decoder) delta(whole bool) {
 // content reads a string, or a list of text and thinking parts.
 func (d *Decoder) content() {
 	s, delta := &d.scanner, &d.chunk.Delta
+	delta.Parts = delta.Parts[:0]
 	if s.Kind() == '"' {
 		if text := s.String(); text != "" {
 			delta.Parts = append(delta.Parts, Part{Text: text})
+			d.piece(&delta.Parts[len(delta.Parts)-1].Text)
 		}
 		return
 	}
@@ -233,7 +267,7 @@ func (d *Decoder) usage() *Usage {
 }
 
 func (d *Decoder) count() *int64 {
-	if n, ok := d.scanner.Int(); ok {
+	if n, ok := d.scanner.Int(); ok && n >= 0 {
 		return &n
 	}
 	return nil

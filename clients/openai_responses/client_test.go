@@ -1,0 +1,786 @@
+package openairesponses
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/prism-shadow/mmsp-go"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// redirect sends every request to one server, whatever host it names.
+type redirect struct {
+	to   *url.URL
+	base *http.Transport
+}
+
+func (r redirect) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	request.URL.Scheme, request.URL.Host = r.to.Scheme, r.to.Host
+	return r.base.RoundTrip(request)
+}
+
+// newClient makes a client whose provider is the handler.
+func newClient(t testing.TB, o mmsp.Options, provider http.HandlerFunc) *Client {
+	server := httptest.NewServer(provider)
+	transport := &http.Transport{}
+	t.Cleanup(server.Close)
+	t.Cleanup(transport.CloseIdleConnections)
+	to, _ := url.Parse(server.URL)
+	o.HTTPClient = &http.Client{Transport: redirect{to, transport}}
+	o.HTTP.MaxRetries = new(0)
+	if o.Model == "" {
+		o.Model = "gpt-5.6-terra"
+	}
+	if o.APIKey.IsZero() {
+		o.APIKey = mmsp.NewSecret("sk-test")
+	}
+	if o.BaseURL == "" {
+		o.BaseURL = "https://gate.example:8443/v1"
+	}
+	if o.Getenv == nil {
+		o.Getenv = func(string) string { return "" }
+	}
+	client, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// answer writes a body; one that begins with a brace is a whole answer.
+func answer(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// events frames lines of JSON as server-sent events.
+func events(lines string) string {
+	var body strings.Builder
+	for line := range strings.Lines(lines) {
+		if line = strings.TrimSpace(line); line != "" {
+			body.WriteString("data: " + line + "\n\n")
+		}
+	}
+	return body.String()
+}
+
+var prompt = []mmsp.Message{mmsp.UserMessage(mmsp.Text("Ahoy."))}
+
+func stream(c *Client) iter.Seq2[mmsp.Event, error] {
+	return mmsp.NewClient(c).StreamingResponse(context.Background(), prompt, nil)
+}
+
+// transcript writes a public stream one line an event, and checks its grammar.
+func transcript(t testing.TB, stream iter.Seq2[mmsp.Event, error]) []string {
+	var lines []string
+	var grammar mmsp.GrammarChecker
+	for event, err := range stream {
+		if err != nil {
+			return append(lines, errorLine(err))
+		}
+		if err := grammar.Event(&event); err != nil {
+			t.Error(err)
+		}
+		item := &event.Item
+		var line string
+		switch item.Type.Kind() {
+		case "":
+			line = "stop " + string(event.FinishReason) + usageText(event.Usage)
+			if event.StopDetail != nil {
+				line += " " + event.StopDetail.Kind
+			}
+		case "tool_call":
+			line = strings.TrimRight(fmt.Sprintf("%s %s %s %s", item.Type, item.Name, item.ToolCallID, item.Arguments), " ")
+		default:
+			line = fmt.Sprintf("%s %q", item.Type, item.Text+item.Thinking)
+		}
+		if len(item.Fidelity) > 0 {
+			line += " " + string(item.Fidelity)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func usageText(u *mmsp.Usage) string {
+	text := ""
+	for _, n := range []*int64{u.CachedTokens, u.PromptTokens, u.ThoughtsTokens, u.ResponseTokens} {
+		if n == nil {
+			text += " null"
+		} else {
+			text += fmt.Sprint(" ", *n)
+		}
+	}
+	return text
+}
+
+func errorLine(err error) string {
+	var incomplete *mmsp.IncompleteStreamError
+	var upstream *mmsp.UpstreamError
+	var arguments *mmsp.ToolCallArgumentParseError
+	var empty *mmsp.EmptyResponseError
+	switch {
+	case errors.As(err, &incomplete):
+		return "IncompleteStreamError"
+	case errors.As(err, &upstream):
+		return fmt.Sprintf("UpstreamError %d %s %s %s", upstream.Status, upstream.ErrorType, upstream.Code, upstream.Message)
+	case errors.As(err, &arguments):
+		return "ToolCallArgumentParseError " + arguments.RawArguments + " " + string(arguments.FinishReason)
+	case errors.As(err, &empty):
+		return "EmptyResponseError " + string(empty.FinishReason)
+	}
+	return err.Error()
+}
+
+func compare(t *testing.T, got, want []string) {
+	t.Helper()
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+const (
+	completed = `{"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":120,"output_tokens":50,"input_tokens_details":{"cached_tokens":20},"output_tokens_details":{"reasoning_tokens":30}}}}`
+	usage     = " 20 100 30 20"
+)
+
+const reasoningStream = `
+{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"rs_91","summary":[],"content":[],"encrypted_content":"HALF"}}
+{"type":"response.reasoning_summary_text.delta","item_id":"rs_91","summary_index":0,"delta":"**Choosing"}
+{"type":"response.reasoning_summary_text.delta","item_id":"rs_91","summary_index":0,"delta":" a berth**"}
+{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"rs_91","content":[],"summary":[{"type":"summary_text","text":"**Choosing a berth**"}],"encrypted_content":"WHOLE"}}
+{"type":"response.output_text.delta","delta":"Berth 4."}
+` + completed
+
+const phasesStream = `
+{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"m1","phase":"commentary","content":[]}}
+{"type":"response.output_text.delta","item_id":"m1","output_index":0,"content_index":0,"delta":"Checking charts."}
+{"type":"response.output_item.done","output_index":0,"item":{"type":"message","id":"m1","phase":"commentary","content":[{"type":"output_text","text":"Checking charts."}]}}
+{"type":"response.output_item.added","output_index":1,"item":{"type":"message","id":"m2","phase":"final_answer","content":[]}}
+{"type":"response.output_text.delta","item_id":"m2","output_index":1,"content_index":0,"delta":"Dredged depth:"}
+{"type":"response.output_text.delta","item_id":"m2","output_index":1,"content_index":0,"delta":" 12 m."}
+{"type":"response.output_item.done","output_index":1,"item":{"type":"message","id":"m2","phase":"final_answer","content":[{"type":"output_text","text":"Dredged depth: 12 m."}]}}
+{"type":"response.output_item.added","output_index":2,"item":{"type":"message","id":"m3","phase":"final_answer","content":[]}}
+{"type":"response.output_text.delta","item_id":"m3","output_index":2,"content_index":0,"delta":" Enter at noon."}
+{"type":"response.output_item.done","output_index":2,"item":{"type":"message","id":"m3","phase":"final_answer","content":[{"type":"output_text","text":" Enter at noon."}]}}
+` + completed
+
+const callsStream = `
+{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"f1","name":"run_pump","call_id":"c1","arguments":""}}
+{"type":"response.function_call_arguments.delta","output_index":0,"item_id":"f1","delta":"{\"speed\":"}
+{"type":"response.function_call_arguments.delta","output_index":0,"item_id":"f1","delta":"9007199254740993}"}
+{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","id":"f2","name":"stop_pump","call_id":"c2","arguments":""}}
+{"type":"response.function_call_arguments.delta","output_index":1,"item_id":"f2","delta":"{\"now\":"}
+{"type":"response.function_call_arguments.delta","output_index":1,"item_id":"f2","delta":"true}"}
+{"type":"response.function_call_arguments.done","output_index":0,"item_id":"f1","arguments":"{\"speed\":9007199254740993}"}
+{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","id":"f1","name":"run_pump","call_id":"c1","arguments":"{\"speed\":9007199254740993}"}}
+{"type":"response.function_call_arguments.done","output_index":1,"item_id":"f2","arguments":"{\"now\":true}"}
+{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","id":"f2","name":"stop_pump","call_id":"c2","arguments":"{\"now\":true}"}}
+` + completed
+
+// One call whose items and events carry no ids; %s is its argument fragments.
+const callWithoutIDs = `
+{"type":"response.output_item.added","item":{"type":"function_call","name":"run_pump","call_id":"c7","id":null}}
+%s
+{"type":"response.function_call_arguments.done","item_id":null}
+{"type":"response.output_item.done","item":{"type":"function_call","name":"run_pump","call_id":"c7","id":null,"arguments":null,"status":"completed"}}
+` + completed
+
+func argumentsDelta(fragment string) string {
+	quoted, _ := json.Marshal(fragment)
+	return fmt.Sprintf(`{"type":"response.function_call_arguments.delta","item_id":null,"delta":%s}`, quoted)
+}
+
+const wholeAnswer = `{"id":"resp_1","object":"response","status":"completed","output":[
+{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Look "},{"type":"summary_text","text":"up."}],"encrypted_content":"E"},
+{"type":"web_search_call","id":"ws_1"},
+{"type":"message","id":"m1","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"Let me see."}]},
+{"type":"function_call","id":"f1","call_id":"c1","name":"tide_at","arguments":"{\"port\":\"Sète\"}"}],
+"usage":{"input_tokens":3,"output_tokens":2}}`
+
+func TestStreams(t *testing.T) {
+	for _, c := range []struct {
+		name, body string
+		want       []string
+	}{
+		{"reasoning and text", events(reasoningStream), []string{
+			`thinking.delta "**Choosing"`,
+			`thinking.delta " a berth**"`,
+			`thinking.delta "" {"channel":"summary","encrypted_content":"WHOLE","issuer":"gate.example:8443"}`,
+			`thinking.done "**Choosing a berth**" {"channel":"summary","encrypted_content":"WHOLE","issuer":"gate.example:8443"}`,
+			`text.delta "Berth 4."`, `text.done "Berth 4."`, `stop stop` + usage,
+		}},
+		{"phases", events(phasesStream), []string{
+			`text.delta "" {"phase":"commentary"}`, `text.delta "Checking charts."`, `text.done "Checking charts." {"phase":"commentary"}`,
+			`text.delta "" {"phase":"final_answer"}`, `text.delta "Dredged depth:"`, `text.delta " 12 m."`, `text.done "Dredged depth: 12 m." {"phase":"final_answer"}`,
+			`text.delta "" {"phase":"final_answer"}`, `text.delta " Enter at noon."`, `text.done " Enter at noon." {"phase":"final_answer"}`, `stop stop` + usage,
+		}},
+		{"raw reasoning", events(`
+			{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"r"}}
+			{"type":"response.reasoning_text.delta","output_index":0,"item_id":"r","delta":"Hm."}
+			{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"r","summary":[],"content":[{"type":"reasoning_text","text":"Hm."}]}}
+			{"type":"response.output_text.delta","item_id":"m","delta":"4"}
+			` + completed), []string{
+			`thinking.delta "Hm."`, `thinking.done "Hm."`,
+			`text.delta "4"`, `text.done "4"`, `stop stop` + usage,
+		}},
+		{"encrypted reasoning alone", events(`
+			{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"r","summary":[]}}
+			{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"r","summary":[],"encrypted_content":"E","signature":"S","format":"F"}}
+			{"type":"response.output_text.delta","item_id":"m","delta":"4"}
+			` + completed), []string{
+			`thinking.delta "" {"encrypted_content":"E","signature":"S","format":"F","issuer":"gate.example:8443"}`,
+			`thinking.done "" {"encrypted_content":"E","signature":"S","format":"F","issuer":"gate.example:8443"}`,
+			`text.delta "4"`, `text.done "4"`, `stop stop` + usage,
+		}},
+		{"two calls open at once", events(callsStream), []string{
+			`tool_call.delta run_pump c1`, `tool_call.delta   {"speed":`, `tool_call.delta   9007199254740993}`, `tool_call.done run_pump c1 {"speed":9007199254740993}`,
+			`tool_call.delta stop_pump c2`, `tool_call.delta   {"now":`, `tool_call.delta   true}`, `tool_call.done stop_pump c2 {"now":true}`, `stop tool_call` + usage,
+		}},
+		{"arguments of the first call after the second began", events(`
+			{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"f1","name":"a","call_id":"c1"}}
+			{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","id":"f2","name":"b","call_id":"c2"}}
+			{"type":"response.function_call_arguments.delta","output_index":1,"item_id":"f2","delta":"{\"y\":"}
+			{"type":"response.function_call_arguments.delta","output_index":0,"item_id":"f1","delta":"{\"x\":1}"}
+			{"type":"response.function_call_arguments.delta","output_index":1,"item_id":"f2","delta":"2}"}
+			` + completed), []string{
+			`tool_call.delta a c1`, `tool_call.delta   {"x":1}`, `tool_call.done a c1 {"x":1}`,
+			`tool_call.delta b c2 {"y":`, `tool_call.delta   2}`, `tool_call.done b c2 {"y":2}`, `stop tool_call` + usage,
+		}},
+		{"a call without ids", events(fmt.Sprintf(callWithoutIDs, argumentsDelta(`{"speed":`)+"\n"+argumentsDelta(`2}`))), []string{
+			`tool_call.delta run_pump c7`, `tool_call.delta   {"speed":`, `tool_call.delta   2}`, `tool_call.done run_pump c7 {"speed":2}`, `stop tool_call` + usage,
+		}},
+		{"a call without arguments", events(fmt.Sprintf(callWithoutIDs, "")), []string{
+			`tool_call.delta run_pump c7`, `tool_call.done run_pump c7 {}`, `stop tool_call` + usage,
+		}},
+		{"arguments that are cut", events(fmt.Sprintf(callWithoutIDs, argumentsDelta(`{"speed":`))), []string{
+			`tool_call.delta run_pump c7`, `tool_call.delta   {"speed":`, `ToolCallArgumentParseError {"speed": tool_call`,
+		}},
+		{"arguments that are no object", events(fmt.Sprintf(callWithoutIDs, argumentsDelta(`[]`))), []string{
+			`tool_call.delta run_pump c7`, `tool_call.delta   []`, `ToolCallArgumentParseError [] tool_call`,
+		}},
+		{"arguments on arguments.done alone", events(`
+			{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"f1","name":"a","call_id":"c1"}}
+			{"type":"response.function_call_arguments.done","output_index":0,"item_id":"f1","arguments":"{\"x\":1}"}
+			{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","id":"f1","name":"a","call_id":"c1","arguments":"{\"x\":1}"}}
+			` + completed), []string{`tool_call.delta a c1`, `tool_call.delta   {"x":1}`, `tool_call.done a c1 {"x":1}`, `stop tool_call` + usage}},
+		{"a call on output_item.done alone", events(`
+			{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","id":"f1","name":"a","call_id":"c1","arguments":"{\"x\":1}"}}
+			` + completed), []string{`tool_call.delta a c1 {"x":1}`, `tool_call.done a c1 {"x":1}`, `stop tool_call` + usage}},
+		{"text on closing events alone", events(`
+			{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"m1","content":[]}}
+			{"type":"response.output_text.done","output_index":0,"item_id":"m1","content_index":0,"text":"one"}
+			{"type":"response.content_part.done","output_index":0,"item_id":"m1","content_index":0,"part":{"type":"output_text","text":"one"}}
+			{"type":"response.output_item.done","output_index":0,"item":{"type":"message","id":"m1","content":[{"type":"output_text","text":"one"}]}}
+			{"type":"response.output_item.done","output_index":1,"item":{"type":"message","id":"m2","phase":"final_answer","content":[{"type":"output_text","text":"two"}]}}
+			` + completed), []string{
+			`text.delta "one"`, `text.done "one"`,
+			`text.delta "" {"phase":"final_answer"}`, `text.delta "two"`, `text.done "two" {"phase":"final_answer"}`, `stop stop` + usage,
+		}},
+		{"the output on the terminal event alone", events(`
+			{"type":"response.created","response":{"status":"in_progress"}}
+			{"type":"response.completed","response":` + strings.ReplaceAll(wholeAnswer, "\n", "") + `}`), []string{
+			`thinking.delta "Look up." {"channel":"summary","encrypted_content":"E","issuer":"gate.example:8443"}`,
+			`thinking.done "Look up." {"channel":"summary","encrypted_content":"E","issuer":"gate.example:8443"}`,
+			`text.delta "" {"phase":"commentary"}`, `text.delta "Let me see."`, `text.done "Let me see." {"phase":"commentary"}`,
+			`tool_call.delta tide_at c1 {"port":"Sète"}`, `tool_call.done tide_at c1 {"port":"Sète"}`, `stop tool_call 0 3 0 2`,
+		}},
+		{"a whole answer", wholeAnswer, []string{
+			`thinking.delta "Look up." {"channel":"summary","encrypted_content":"E","issuer":"gate.example:8443"}`,
+			`thinking.done "Look up." {"channel":"summary","encrypted_content":"E","issuer":"gate.example:8443"}`,
+			`text.delta "" {"phase":"commentary"}`, `text.delta "Let me see."`, `text.done "Let me see." {"phase":"commentary"}`,
+			`tool_call.delta tide_at c1 {"port":"Sète"}`, `tool_call.done tide_at c1 {"port":"Sète"}`, `stop tool_call 0 3 0 2`,
+		}},
+		{"a whole answer that is queued", `{"object":"response","status":"queued","output":[]}`, []string{"IncompleteStreamError"}},
+		{"a whole answer that failed", `{"object":"response","status":"failed","output":[],"error":{"code":"server_error","message":"Down."}}`,
+			[]string{"UpstreamError 0  server_error Down."}},
+		{"an error instead of a stream", `{"error":{"type":"invalid_request_error","code":"bad","message":"No."}}`,
+			[]string{"UpstreamError 0 invalid_request_error bad No."}},
+		{"a page instead of a stream", "<html>Sign in</html>", []string{
+			`UpstreamError 0 unexpected_body  the provider answered with something else than a stream: "<html>Sign in</html>"`,
+		}},
+		{"heartbeats and foreign frames", ": hello\n\ndata:\n\n" + events(`
+			{"type":"keepalive"}
+			{"type":"response.output_text.delta","item_id":"m","delta":"a"}
+			{"type":"ping","cost":0.1}
+			{"type":"relay_frame","payload":{"delta":"x"}}
+			{"type":"keepalive"}
+			{"type":"response.output_text.delta","item_id":"m","delta":"b"}
+			{"type":"heartbeat"}
+			`+completed+`
+			{"type":"keepalive"}
+			[DONE]`), []string{`text.delta "a"`, `text.delta "b"`, `text.done "ab"`, `stop stop` + usage}},
+		{"refusal", events(`
+			{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"m","content":[]}}
+			{"type":"response.output_text.delta","item_id":"m","content_index":0,"output_index":0,"delta":"Well."}
+			{"type":"response.refusal.delta","item_id":"m","content_index":1,"output_index":0,"delta":"I "}
+			{"type":"response.refusal.delta","item_id":"m","content_index":1,"output_index":0,"delta":"cannot."}
+			{"type":"response.refusal.done","item_id":"m","content_index":1,"output_index":0,"refusal":"I cannot."}
+			{"type":"response.output_item.done","output_index":0,"item":{"type":"message","id":"m","content":[{"type":"output_text","text":"Well."},{"type":"refusal","refusal":"I cannot."}]}}
+			` + completed), []string{
+			`text.delta "Well."`, `text.done "Well."`,
+			`text.delta "I " {"refusal":true}`, `text.delta "cannot."`, `text.done "I cannot." {"refusal":true}`, `stop unknown` + usage + ` refusal`,
+		}},
+		{"token limit", events(`
+			{"type":"response.output_text.delta","item_id":"m","delta":"a"}
+			{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"usage":{"input_tokens":1,"output_tokens":2}}}`),
+			[]string{`text.delta "a"`, `text.done "a"`, `stop length 0 1 0 2`}},
+		{"a call cut by the token limit", events(`
+			{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"f1","name":"a","call_id":"c1"}}
+			{"type":"response.function_call_arguments.delta","output_index":0,"item_id":"f1","delta":"{\"x"}
+			{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":null,"usage":{"input_tokens":1,"output_tokens":2}}}`),
+			[]string{`tool_call.delta a c1`, `tool_call.delta   {"x`, `ToolCallArgumentParseError {"x length`}},
+		{"content filter", events(`
+			{"type":"response.output_text.delta","item_id":"m","delta":"a"}
+			{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"content_filter"},"usage":{"input_tokens":1,"output_tokens":2}}}`),
+			[]string{`text.delta "a"`, `text.done "a"`, `stop unknown 0 1 0 2 filter`}},
+		{"another reason", events(`
+			{"type":"response.output_text.delta","item_id":"m","delta":"a"}
+			{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"weather"},"usage":{"input_tokens":1,"output_tokens":2}}}`),
+			[]string{`text.delta "a"`, `text.done "a"`, `stop unknown 0 1 0 2`}},
+		{"thinking alone", events(`
+			{"type":"response.reasoning_summary_text.delta","item_id":"r","delta":"Hm."}
+			` + completed), []string{`thinking.delta "Hm."`, `thinking.done "Hm."`, `EmptyResponseError stop`}},
+		{"usage details that are null", events(`
+			{"type":"response.output_text.delta","item_id":"m","delta":"a"}
+			{"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":7,"output_tokens":5,"input_tokens_details":null,"output_tokens_details":{"reasoning_tokens":null}}}}`),
+			[]string{`text.delta "a"`, `text.done "a"`, `stop stop 0 7 0 5`}},
+		{"details that are no part of the sum", events(`
+			{"type":"response.output_text.delta","item_id":"m","delta":"a"}
+			{"type":"response.completed","response":{"usage":{"input_tokens":7,"output_tokens":5,"input_tokens_details":{"cached_tokens":8},"output_tokens_details":{"reasoning_tokens":6}}}}`),
+			[]string{`text.delta "a"`, `text.done "a"`, `stop stop 8 7 6 5`}},
+		{"no usage", events(`
+			{"type":"response.output_text.delta","item_id":"m","delta":"a"}
+			{"type":"response.completed","response":{"status":"completed","usage":null}}`),
+			[]string{`text.delta "a"`, `text.done "a"`, `stop stop null null null null`}},
+		{"error and response.failed", events(`
+			{"type":"response.output_text.delta","item_id":"m","delta":"a"}
+			{"type":"error","error":{"type":"tokens","code":"rate_limit_exceeded","message":"Slow down.","param":null}}
+			{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"Slow down."}}}`),
+			[]string{`text.delta "a"`, `UpstreamError 0 tokens rate_limit_exceeded Slow down.`}},
+		{"response.failed alone", events(`
+			{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"Down."},"output":[]}}`),
+			[]string{`UpstreamError 0  server_error Down.`}},
+		{"response.error", events(`{"type":"response.error","code":"server_error","message":"Down."}`), []string{`UpstreamError 0  server_error Down.`}},
+		{"a flat error", events(`{"type":"error","code":"server_error","message":"Down.","param":null}`), []string{`UpstreamError 0  server_error Down.`}},
+		{"a gateway's error", events(`{"error":{"code":502,"message":"Bad gateway."}}`), []string{`UpstreamError 502  502 Bad gateway.`}},
+		{"a named error event", "event: error\ndata: {\"message\":\"Down.\"}\n\n", []string{`UpstreamError 0   Down.`}},
+		{"cancelled", events(`{"type":"response.completed","response":{"status":"cancelled","usage":null}}`), []string{`UpstreamError 0 cancelled  the response was cancelled`}},
+		{"an event that is no JSON", "data: oops\n\n", []string{
+			`UpstreamError 0 malformed_event  event 1 from the provider is not readable as JSON (not a value at byte 0): "oops"`,
+		}},
+		{"an empty body", "", []string{"IncompleteStreamError"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			compare(t, transcript(t, stream(newClient(t, mmsp.Options{}, answer(c.body)))), c.want)
+		})
+	}
+}
+
+// A stream that is cut anywhere before its terminal event has no stop.
+func TestTruncation(t *testing.T) {
+	for name, lines := range map[string]string{"reasoning": reasoningStream, "phases": phasesStream, "calls": callsStream} {
+		body := events(lines)
+		end := strings.LastIndex(strings.TrimSpace(body), "\n\n")
+		cut := 0
+		client := newClient(t, mmsp.Options{}, func(w http.ResponseWriter, r *http.Request) { answer(body[:cut])(w, r) })
+		for ; cut <= end+2; cut += 13 {
+			lines := transcript(t, stream(client))
+			if last := lines[len(lines)-1]; last != "IncompleteStreamError" {
+				t.Fatalf("%s cut after %d bytes ends with %s", name, cut, last)
+			}
+		}
+		for i := range strings.Count(body[:end+2], "\n\n") { // after every event
+			cut = len(strings.Join(strings.SplitAfterN(body, "\n\n", i+2)[:i+1], ""))
+			lines := transcript(t, stream(client))
+			if last := lines[len(lines)-1]; last != "IncompleteStreamError" {
+				t.Fatalf("%s cut after event %d ends with %s", name, i+1, last)
+			}
+		}
+	}
+}
+
+func TestMore(t *testing.T) {
+	body := events(phasesStream)
+	var more []bool
+	for event, err := range stream(newClient(t, mmsp.Options{}, answer(body))) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		more = append(more, event.More)
+	}
+	if len(more) < 3 || !more[0] || !more[1] || more[len(more)-1] {
+		t.Errorf("%v", more)
+	}
+}
+
+func TestDebug(t *testing.T) {
+	body := events(`{"type":"keepalive"}
+		{"type":"response.output_text.delta","item_id":"m","delta":"a"}
+		{"type":"response.mystery"}` + "\n" + completed)
+	for value, on := range map[string]bool{"": false, " 0 ": false, "False": false, "NO": false, "off": false, "1": true, "yes": true} {
+		client := newClient(t, mmsp.Options{Getenv: func(name string) string {
+			return map[string]string{"MMSP_DEBUG": value}[name]
+		}}, answer(body))
+		lines := transcript(t, stream(client))
+		last := lines[len(lines)-1]
+		if strings.HasPrefix(last, "Unknown output") != on || strings.HasPrefix(last, "stop stop") == on {
+			t.Errorf("%q: %s", value, last)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	const head, tail = `{"model":"%s","store":false,"stream":true`, `,"input":[]}`
+	for _, c := range []struct {
+		model  string
+		config mmsp.Config
+		want   string // between head and tail, or the parameter that is refused
+	}{
+		{"gpt-6-astra", mmsp.Config{}, ``},
+		{"gpt-6-astra", mmsp.Config{SystemPrompt: new("Answer <like> a pilot.")}, `,"instructions":"Answer <like> a pilot."`},
+		{"gpt-6-astra", mmsp.Config{SystemPrompt: new("")}, `,"instructions":""`},
+		{"gpt-6-astra", mmsp.Config{MaxTokens: new(int64(900))}, `,"max_output_tokens":900`},
+		{"gpt-6-astra", mmsp.Config{Temperature: new(1.0)}, `,"temperature":1`},
+		{"gpt-5.5", mmsp.Config{Temperature: new(0.5)}, `,"temperature":0.5`},
+		{"gpt-6-astra", mmsp.Config{ThinkingLevel: mmsp.ThinkingNone}, `,"reasoning":{"effort":"low"}`},
+		{"openai/gpt-6.1-sol", mmsp.Config{ThinkingLevel: mmsp.ThinkingNone}, `,"reasoning":{"effort":"low"}`},
+		{"GPT-6-astra", mmsp.Config{ThinkingLevel: mmsp.ThinkingNone}, `,"reasoning":{"effort":"none"}`},
+		{"gpt-5.6", mmsp.Config{ThinkingLevel: mmsp.ThinkingNone}, `,"reasoning":{"effort":"none"}`},
+		{"gpt-5.6", mmsp.Config{ThinkingLevel: mmsp.ThinkingMax}, `,"reasoning":{"effort":"max"}`},
+		{"gpt-6-astra", mmsp.Config{ThinkingLevel: mmsp.ThinkingXHigh}, `,"reasoning":{"effort":"xhigh"}`},
+		{"gpt-6-astra", mmsp.Config{ThinkingSummary: new(true)}, ``},
+		{"gpt-6-astra", mmsp.Config{ThinkingSummary: new(true), ThinkingLevel: mmsp.ThinkingNone}, `,"reasoning":{"effort":"low","summary":"concise"}`},
+		{"gpt-6-astra", mmsp.Config{ThinkingSummary: new(false)}, ``},
+		{"gpt-6-astra", mmsp.Config{Tools: []mmsp.Tool{}}, `,"tools":[]`},
+		{"gpt-6-astra", mmsp.Config{Tools: []mmsp.Tool{{
+			Name: "tide_at", Description: "Tide height", Parameters: json.RawMessage(`{"type":"object","properties":{"port":{"type":"string"}}}`), Extra: json.RawMessage(`{"strict":true}`),
+		}}}, `,"tools":[{"type":"function","name":"tide_at","description":"Tide height","parameters":{"type":"object","properties":{"port":{"type":"string"}}},"strict":true}]`},
+		{"gpt-6-astra", mmsp.Config{ToolChoice: &mmsp.ToolChoice{Mode: mmsp.ToolChoiceRequired}}, `,"tool_choice":"required"`},
+		{"gpt-6-astra", mmsp.Config{ToolChoice: &mmsp.ToolChoice{Mode: mmsp.ToolChoiceNone}}, `,"tool_choice":"none"`},
+		{"gpt-6-astra", mmsp.Config{ToolChoice: &mmsp.ToolChoice{Names: []string{"a", "b"}}},
+			`,"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"a"},{"type":"function","name":"b"}]}`},
+		{"gpt-6-astra", mmsp.Config{FastMode: true}, `,"service_tier":"priority"`},
+		{"gpt-6-astra", mmsp.Config{PromptCaching: mmsp.CachingEnable}, ``},
+		{"gpt-6-astra", mmsp.Config{PromptCaching: mmsp.CachingDisable}, `prompt_caching`},
+		{"gpt-6-astra", mmsp.Config{PromptCaching: mmsp.CachingEnhance}, `prompt_caching`},
+		{"gpt-6-astra", mmsp.Config{TraceID: "a/b", ImageConfig: &mmsp.ImageConfig{ImageSize: "1K"}, TTSConfig: []mmsp.TTSVoice{{Voice: "v"}}, EmbeddingConfig: &mmsp.EmbeddingConfig{}}, ``},
+	} {
+		client := newClient(t, mmsp.Options{Model: c.model}, nil)
+		request, err := client.Prepare(context.Background(), nil, &c.config)
+		var refused *mmsp.UnsupportedParameterError
+		if errors.As(err, &refused) {
+			if refused.Parameter != c.want || refused.Client != class || refused.Message == "" {
+				t.Errorf("%+v: %#v", c.config, refused)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf(head, c.model) + c.want + tail; string(request.Body) != want {
+			t.Errorf("got  %s\nwant %s", request.Body, want)
+		}
+		if request.Method != "POST" || request.URL != "https://gate.example:8443/v1/responses" || request.Header.Get("Authorization") != "" {
+			t.Errorf("%s %s %v", request.Method, request.URL, request.Header)
+		}
+	}
+}
+
+// faithful gives an item a fidelity.
+func faithful(item mmsp.Item, fidelity string) mmsp.Item {
+	item.Fidelity = mmsp.Fidelity(fidelity)
+	return item
+}
+
+// png is the data URL of a picture's header.
+func png(width, height uint32) string {
+	header := []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR")
+	header = binary.BigEndian.AppendUint32(header, width)
+	header = binary.BigEndian.AppendUint32(header, height)
+	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(append(header, make([]byte, 8)...))
+}
+
+func TestMessages(t *testing.T) {
+	large, small := png(6400, 8608), png(1024, 1024)
+	for _, c := range []struct {
+		name     string
+		model    string
+		messages []mmsp.Message
+		want     string
+	}{
+		{"plain turns", "", []mmsp.Message{
+			mmsp.UserMessage(mmsp.Text("Ahoy.")), mmsp.AssistantMessage(mmsp.Text("Ahoy <there>.")), mmsp.UserMessage(mmsp.Text("Depth?")),
+		}, `{"type":"message","role":"user","content":[{"type":"input_text","text":"Ahoy."}]},` +
+			`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Ahoy <there>."}]},` +
+			`{"type":"message","role":"user","content":[{"type":"input_text","text":"Depth?"}]}`},
+		{"order of a turn", "", []mmsp.Message{
+			mmsp.UserMessage(mmsp.Text("Tide?")),
+			mmsp.AssistantMessage(mmsp.Thinking("Look."), mmsp.Text("One moment."), mmsp.ToolCall("c1", "tide_at", `{"port": "Sète", "n": 9007199254740993}`), mmsp.Text("And."), mmsp.ToolCall("c2", "now", "")),
+			mmsp.UserMessage(mmsp.ToolResult("c1", "0.3 m"), mmsp.ToolResult("c2", ""), mmsp.Text("Well?")),
+		}, `{"type":"message","role":"user","content":[{"type":"input_text","text":"Tide?"}]},` +
+			`{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"Look."}]},` +
+			`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"One moment."}]},` +
+			`{"type":"function_call","call_id":"c1","name":"tide_at","arguments":"{\"port\": \"Sète\", \"n\": 9007199254740993}"},` +
+			`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"And."}]},` +
+			`{"type":"function_call","call_id":"c2","name":"now","arguments":"{}"},` +
+			`{"type":"function_call_output","call_id":"c1","output":"0.3 m"},` +
+			`{"type":"function_call_output","call_id":"c2","output":""},` +
+			`{"type":"message","role":"user","content":[{"type":"input_text","text":"Well?"}]}`},
+		{"pictures", "gpt-5.6-terra", []mmsp.Message{
+			mmsp.UserMessage(mmsp.Text("What?"), mmsp.ImageURL(large), mmsp.ImageURL(small), mmsp.ImageURL("https://pictures.example/a.png")),
+			mmsp.UserMessage(mmsp.ToolResult("c", "image/png", large, small), mmsp.ToolResult("d", "", small)),
+		}, `{"type":"message","role":"user","content":[{"type":"input_text","text":"What?"},{"type":"input_image","image_url":"` + large + `","detail":"high"},` +
+			`{"type":"input_image","image_url":"` + small + `"},{"type":"input_image","image_url":"https://pictures.example/a.png"}]},` +
+			`{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"image/png"},{"type":"input_image","image_url":"` + large + `","detail":"high"},` +
+			`{"type":"input_image","image_url":"` + small + `"}]},` +
+			`{"type":"function_call_output","call_id":"d","output":[{"type":"input_text","text":""},{"type":"input_image","image_url":"` + small + `"}]}`},
+		{"pictures for another model", "gpt-5.5", []mmsp.Message{mmsp.UserMessage(mmsp.ImageURL(large), mmsp.ToolResult("c", "x", large))},
+			`{"type":"message","role":"user","content":[{"type":"input_image","image_url":"` + large + `"}]},` +
+				`{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"x"},{"type":"input_image","image_url":"` + large + `"}]}`},
+		{"phases", "", []mmsp.Message{
+			mmsp.AssistantMessage(
+				mmsp.Text("a"), faithful(mmsp.Text("b"), `{"phase":"commentary"}`), mmsp.Text("c"), faithful(mmsp.Text("d"), `{"phase":"final_answer"}`),
+				mmsp.ToolCall("c1", "f", "{}"), mmsp.Text("e"),
+			),
+			mmsp.UserMessage(faithful(mmsp.Text("u"), `{"phase":"commentary"}`)),
+			mmsp.AssistantMessage(mmsp.Text("f")),
+		}, `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"},{"type":"output_text","text":"b"},{"type":"output_text","text":"c"}],"phase":"commentary"},` +
+			`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"d"}],"phase":"final_answer"},` +
+			`{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"},` +
+			`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"e"}],"phase":"final_answer"},` +
+			`{"type":"message","role":"user","content":[{"type":"input_text","text":"u"}]},` +
+			`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"f"}]}`},
+		{"reasoning", "", []mmsp.Message{mmsp.AssistantMessage(
+			faithful(mmsp.Thinking("a"), `{"channel":"summary","encrypted_content":"E","issuer":"gate.example:8443"}`),
+			faithful(mmsp.Thinking("b"), `{"channel":"content","encrypted_content":"E"}`),
+			faithful(mmsp.Thinking("c"), `{"encrypted_content":"E","signature":"S","format":"F"}`),
+			faithful(mmsp.Thinking(""), `{"encrypted_content":"E"}`),
+			faithful(mmsp.Thinking("d"), `{"reasoning_field":"reasoning","signature":"S"}`),
+			faithful(mmsp.Thinking("e"), `{"channel":"summary"}`),
+			mmsp.Thinking(""),
+		)}, `{"type":"reasoning","summary":[{"type":"summary_text","text":"a"}],"encrypted_content":"E"},` +
+			`{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"b"}],"encrypted_content":"E"},` +
+			`{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"c"}],"encrypted_content":"E","signature":"S","format":"F"},` +
+			`{"type":"reasoning","summary":[],"encrypted_content":"E"},` +
+			`{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"d"}],"signature":"S"},` +
+			`{"type":"reasoning","summary":[{"type":"summary_text","text":"e"}]},` +
+			`{"type":"reasoning","summary":[]}`},
+		{"reasoning of another issuer", "", []mmsp.Message{mmsp.AssistantMessage(
+			faithful(mmsp.Thinking("a"), `{"signature":"S","issuer":"anthropic"}`),
+			faithful(mmsp.Thinking("b"), `{"channel":"summary","encrypted_content":"E","issuer":"openai"}`),
+			faithful(mmsp.Text("t"), `{"phase":"commentary","issuer":"openai"}`),
+		)}, `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"t"}],"phase":"commentary"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			request, err := newClient(t, mmsp.Options{Model: c.model}, nil).Prepare(context.Background(), c.messages, &mmsp.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, input, _ := strings.Cut(string(request.Body), `"input":`)
+			if want := "[" + c.want + "]}"; input != want {
+				t.Errorf("got  %s\nwant %s", input, want)
+			}
+		})
+	}
+}
+
+func TestItemsThatCannotBeSent(t *testing.T) {
+	for _, item := range []mmsp.Item{
+		{Type: mmsp.InlineDataDone, MimeType: "audio/wav"}, {Type: mmsp.InlineThinkingDone, MimeType: "image/png"}, {Type: mmsp.EmbeddingDone}, {Type: mmsp.TextDelta},
+	} {
+		_, err := newClient(t, mmsp.Options{}, nil).Prepare(context.Background(), []mmsp.Message{mmsp.UserMessage(mmsp.Text("a"), item)}, &mmsp.Config{})
+		var invalid *mmsp.InvalidRequestError
+		if !errors.As(err, &invalid) || invalid.Param != "messages[0].content_items[1]" {
+			t.Errorf("%s: %v", item.Type, err)
+		}
+	}
+}
+
+// What a stream recorded goes back in the next request.
+func TestReplay(t *testing.T) {
+	for _, c := range []struct{ name, stream, want string }{
+		{"reasoning", reasoningStream, `{"type":"reasoning","summary":[{"type":"summary_text","text":"**Choosing a berth**"}],"encrypted_content":"WHOLE"},` +
+			`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Berth 4."}]}`},
+		{"phases", phasesStream, `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Checking charts."}],"phase":"commentary"},` +
+			`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Dredged depth: 12 m."},{"type":"output_text","text":" Enter at noon."}],"phase":"final_answer"}`},
+		{"calls", callsStream, `{"type":"function_call","call_id":"c1","name":"run_pump","arguments":"{\"speed\":9007199254740993}"},` +
+			`{"type":"function_call","call_id":"c2","name":"stop_pump","arguments":"{\"now\":true}"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client := newClient(t, mmsp.Options{}, answer(events(c.stream)))
+			message, err := mmsp.Collect(stream(client))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request, err := client.Prepare(context.Background(), []mmsp.Message{message}, &mmsp.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, input, _ := strings.Cut(string(request.Body), `"input":`); input != "["+c.want+"]}" {
+				t.Errorf("got  %s\nwant %s", input, c.want)
+			}
+		})
+	}
+}
+
+func TestIssuer(t *testing.T) {
+	for baseURL, want := range map[string]string{
+		"https://api.openai.com/v1/": "openai", "https://API.openai.com/other": "openai",
+		"https://Gate.example:8443/v1": "gate.example:8443", "http://127.0.0.1/api.openai.com": "127.0.0.1",
+	} {
+		if got := newClient(t, mmsp.Options{BaseURL: baseURL}, nil).issuer; got != want {
+			t.Errorf("%q: %s", baseURL, got)
+		}
+	}
+}
+
+func TestRequestsCarryTheCredential(t *testing.T) {
+	var seen []string
+	client := newClient(t, mmsp.Options{
+		APIKey: mmsp.NewSecret("sk-secret"), DefaultHeaders: map[string]string{"X-Team": "pilots", "Authorization": "Bearer other"},
+	}, func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, fmt.Sprint(r.Method, " ", r.URL.Path, " ", r.Header["Authorization"], " ", r.Header.Get("X-Team")))
+		if r.URL.Path == "/v1/models" {
+			_, _ = io.WriteString(w, `{"data":[{"id":"gpt-6-astra"},{"id":"claude-9"}]}`)
+			return
+		}
+		answer(events(reasoningStream))(w, r)
+	})
+	transcript(t, stream(client))
+	models, err := mmsp.NewClient(client).ListModels(context.Background())
+	if err != nil || fmt.Sprint(models) != "[gpt-6-astra claude-9]" {
+		t.Errorf("%v %v", models, err)
+	}
+	compare(t, seen, []string{"POST /v1/responses [Bearer sk-secret] pilots", "GET /v1/models [Bearer sk-secret] pilots"})
+}
+
+func TestNew(t *testing.T) {
+	environment := func(name string) string {
+		return map[string]string{"OPENAI_API_KEY": "sk-env", "OPENAI_BASE_URL": "https://env.example/v1"}[name]
+	}
+	for _, c := range []struct {
+		options mmsp.Options
+		want    string // key and URL, or what the error says
+	}{
+		{mmsp.Options{Model: "gpt-6-astra", Getenv: environment}, "sk-env https://env.example/v1"},
+		{mmsp.Options{Model: "gpt-6-astra", APIKey: mmsp.NewSecret("sk-arg"), Getenv: environment}, "sk-arg https://env.example/v1"},
+		{mmsp.Options{Model: "gpt-6-astra", BaseURL: "https://elsewhere.example", Getenv: environment}, "OPENAI_API_KEY"},
+		{mmsp.Options{Model: "gpt-6-astra", Getenv: func(string) string { return "" }}, "OPENAI_API_KEY is required for " + class},
+	} {
+		client, err := New(c.options)
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = client.key.Reveal() + " " + client.baseURL
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+	}
+}
+
+func TestHTTPErrors(t *testing.T) {
+	client := newClient(t, mmsp.Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "7")
+		w.Header().Set("X-Request-Id", "req_1")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, `{"error":{"type":"requests","code":"rate_limit_exceeded","message":"Slow down.","param":null}}`)
+	})
+	for _, err := range stream(client) {
+		var upstream *mmsp.UpstreamError
+		if !errors.As(err, &upstream) || upstream.Client != class || upstream.Status != 429 || upstream.Code != "rate_limit_exceeded" ||
+			upstream.RetryAfter != 7*time.Second || upstream.RequestID != "req_1" || upstream.Message != "Slow down." {
+			t.Errorf("%#v", err)
+		}
+	}
+	if _, err := client.ListModels(context.Background()); err == nil {
+		t.Error("the list of models hides the error")
+	}
+}
+
+// The provider's connection ends when the consumer does not want the rest.
+func TestAbort(t *testing.T) {
+	closed := make(chan time.Time, 1)
+	client := newClient(t, mmsp.Options{}, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, events(`{"type":"response.output_text.delta","item_id":"m","delta":"a"}`))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		closed <- time.Now()
+	})
+	for _, leave := range []bool{true, false} {
+		took := time.Hour
+		for range 3 { // a busy machine may be late once
+			ctx, cancel := context.WithCancelCause(context.Background())
+			var left time.Time
+			var end error
+			for event, err := range mmsp.NewClient(client).StreamingResponse(ctx, prompt, nil) {
+				if end = err; err != nil {
+					break
+				}
+				if event.Item.Type == mmsp.TextDelta {
+					left = time.Now()
+					if leave {
+						break
+					}
+					cancel(errors.New("enough"))
+				}
+			}
+			took = min(took, (<-closed).Sub(left))
+			cancel(nil)
+			if !leave && (end == nil || end.Error() != "enough") {
+				t.Errorf("the stream ends with %v", end)
+			}
+			if took < 100*time.Millisecond {
+				break
+			}
+		}
+		if took > 100*time.Millisecond {
+			t.Errorf("closed after %v", took)
+		}
+	}
+}
+
+// body answers every request with the same bytes, without a network.
+type body []byte
+
+func (b body) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(b)))}, nil
+}
+
+// FuzzTransform: whatever a provider sends, the public stream is legal up to its end or its error.
+func FuzzTransform(f *testing.F) {
+	for _, lines := range []string{reasoningStream, phasesStream, callsStream, fmt.Sprintf(callWithoutIDs, argumentsDelta("{}"))} {
+		f.Add([]byte(events(lines)))
+	}
+	f.Add([]byte(wholeAnswer))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		client, err := New(mmsp.Options{
+			Model: "gpt-6-astra", APIKey: mmsp.NewSecret("k"), HTTPClient: &http.Client{Transport: body(data)}, HTTP: mmsp.HTTPOptions{MaxRetries: new(0)},
+			Getenv: func(string) string { return "" },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		transcript(t, stream(client))
+	})
+}

@@ -1,0 +1,487 @@
+package simulate
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// peer is a client of one simulated provider.
+type peer struct {
+	*testing.T
+	url    string
+	header http.Header
+	client *http.Client
+}
+
+// dial starts a provider of a protocol and returns a client of its generating route.
+func dial(t *testing.T, protocol string, o Options) *peer {
+	t.Helper()
+	make := map[string]func(Options) *Provider{"chat": Chat, "responses": Responses, "messages": Messages}[protocol]
+	server, err := Start(t.Context(), map[string]http.Handler{protocol: make(o)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(func() {
+		client.CloseIdleConnections()
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	route := map[string]string{"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages?beta=true"}
+	header := http.Header{"Content-Type": {"application/json"}}
+	if protocol == "messages" {
+		header.Set("Anthropic-Version", "2023-06-01")
+	}
+	return &peer{t, server.URL(protocol) + route[protocol], header, client}
+}
+
+func (p *peer) post(body string) (*http.Response, string, error) {
+	p.Helper()
+	request, _ := http.NewRequestWithContext(p.Context(), http.MethodPost, p.url, strings.NewReader(body))
+	request.Header = p.header
+	response, err := p.client.Do(request)
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return response, string(text), err
+}
+
+// ok posts a request that must be answered with 200 and returns the body.
+func (p *peer) ok(body string) string {
+	p.Helper()
+	response, text, err := p.post(body)
+	if response.StatusCode != http.StatusOK || err != nil {
+		p.Fatalf("status %d, %v: %s\nto %s", response.StatusCode, err, text, body)
+	}
+	return text
+}
+
+// whole posts a request and reads the JSON of the answer.
+func (p *peer) whole(body string) tree {
+	p.Helper()
+	return parse(p.T, p.ok(body))
+}
+
+// tree is a JSON value, for reading by path.
+type tree struct{ value any }
+
+func parse(t *testing.T, text string) tree {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		t.Fatalf("%v in %q", err, text)
+	}
+	return tree{value}
+}
+
+// at follows a path such as "choices.0.delta.content". A missing value is a tree of nil.
+func (v tree) at(path string) tree {
+	value := v.value
+	for step := range strings.SplitSeq(path, ".") {
+		switch level := value.(type) {
+		case map[string]any:
+			value = level[step]
+		case []any:
+			index := -1
+			if _, err := fmt.Sscan(step, &index); err != nil || index < 0 || index >= len(level) {
+				return tree{}
+			}
+			value = level[index]
+		default:
+			return tree{}
+		}
+	}
+	return tree{value}
+}
+
+func (v tree) list() []any  { list, _ := v.value.([]any); return list }
+func (v tree) text() string { text, _ := v.value.(string); return text }
+func (v tree) number() int {
+	n, _ := v.value.(json.Number)
+	i, _ := n.Int64()
+	return int(i)
+}
+func (v tree) json() string { text, _ := json.Marshal(v.value); return string(text) }
+
+// frame is a server-sent event.
+type frame struct {
+	name string
+	data string
+	tree
+}
+
+// frames reads server-sent events and makes sure that nothing else is in the body.
+func frames(t *testing.T, body string) []frame {
+	t.Helper()
+	var all []frame
+	if body != "" && !strings.HasSuffix(body, "\n\n") {
+		t.Fatalf("the last event has no end: %q", body[max(len(body)-80, 0):])
+	}
+	for text := range strings.SplitSeq(strings.TrimSuffix(body, "\n\n"), "\n\n") {
+		var f frame
+		lines := strings.Split(text, "\n")
+		if name, ok := strings.CutPrefix(lines[0], "event: "); ok {
+			f.name, lines = name, lines[1:]
+		}
+		data, ok := strings.CutPrefix(lines[0], "data: ")
+		if !ok || len(lines) != 1 {
+			t.Fatalf("not an event: %q", text)
+		}
+		f.data = data
+		if data != "[DONE]" {
+			f.tree = parse(t, data)
+		}
+		if f.name != "" && f.name != f.at("type").text() {
+			t.Errorf("event %q holds type %q", f.name, f.at("type").text())
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// shape names the events in order, equal neighbours once.
+func shape(all []frame, name func(frame) string) string {
+	var names []string
+	for _, f := range all {
+		if n := name(f); n != "" && (len(names) == 0 || names[len(names)-1] != n) {
+			names = append(names, n)
+		}
+	}
+	return strings.Join(names, "\n")
+}
+
+// joined joins what one field holds in all events of a type.
+func joined(all []frame, kind, path string) string {
+	var b strings.Builder
+	for _, f := range all {
+		if kind == "" || f.name == kind {
+			b.WriteString(f.at(path).text())
+		}
+	}
+	return b.String()
+}
+
+// trim removes the indentation of a shape that is written in a test.
+func trim(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func quoted(text string) string { b, _ := json.Marshal(text); return string(b) }
+
+// ask makes a request with one message of the user. More fields may follow.
+func ask(protocol, prompt string, more ...string) string {
+	fields := []string{`"model":"m"`}
+	switch message := `[{"role":"user","content":` + quoted(prompt) + `}]`; protocol {
+	case "responses":
+		fields = append(fields, `"input":`+message)
+	case "messages":
+		fields = append(fields, `"messages":`+message)
+		if !strings.Contains(strings.Join(more, ""), "max_tokens") {
+			fields = append(fields, `"max_tokens":4000`)
+		}
+	default:
+		fields = append(fields, `"messages":`+message)
+	}
+	return "{" + strings.Join(append(fields, more...), ",") + "}"
+}
+
+// answer returns the text of a whole answer.
+func answer(protocol string, body tree) string {
+	switch protocol {
+	case "chat":
+		return body.at("choices.0.message.content").text()
+	case "messages":
+		return body.at("content.0.text").text()
+	default:
+		return body.at("output.0.content.0.text").text()
+	}
+}
+
+var protocols = []string{"chat", "responses", "messages"}
+
+func TestAnswerShowsWhatWasSent(t *testing.T) {
+	for _, protocol := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			p := dial(t, protocol, Options{})
+			system := map[string]string{
+				"chat":      `"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Where is Bergen?"}]`,
+				"responses": `"instructions":"Be brief."`,
+				"messages":  `"system":"Be brief."`,
+			}[protocol]
+			text := answer(protocol, p.whole(ask(protocol, "Where is Bergen?", system)))
+			for _, want := range []string{"3 words: “Where is Bergen?”", "“Be brief.”", "turn 1"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("no %q in %q", want, text)
+				}
+			}
+			if other := answer(protocol, p.whole(ask(protocol, "Who?"))); other == text || strings.Contains(other, "brief") {
+				t.Errorf("another question got %q", other)
+			}
+		})
+	}
+}
+
+func TestTurnsEffortAndPictures(t *testing.T) {
+	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+	requests := map[string]string{
+		"chat": `{"model":"m","reasoning_effort":"none","messages":[{"role":"user","content":"a"},
+			{"role":"assistant","content":"b"},{"role":"user","content":[{"type":"text","text":"image please"},
+			{"type":"image_url","image_url":{"url":"data:image/png;base64,` + pixel + `"}}]}]}`,
+		"responses": `{"model":"m","reasoning":{"effort":"none"},"input":[{"role":"user","content":"a"},
+			{"role":"assistant","content":[{"type":"output_text","text":"b"}]},{"role":"user","content":[
+			{"type":"input_text","text":"image please"},{"type":"input_image","image_url":"data:image/png;base64,` + pixel + `"}]}]}`,
+		"messages": `{"model":"m","max_tokens":900,"output_config":{"effort":"none"},"messages":[{"role":"user","content":"a"},
+			{"role":"assistant","content":"b"},{"role":"user","content":[{"type":"text","text":"image please"},
+			{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + pixel + `"}}]}]}`,
+	}
+	for protocol, body := range requests {
+		text := answer(protocol, dial(t, protocol, Options{}).whole(body))
+		for _, want := range []string{"Image 1 is image/png of 70 bytes, 1 by 1 pixels.", "turn 2", "thinking set to “none”"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in %q", protocol, want, text)
+			}
+		}
+	}
+}
+
+func TestHTTPErrors(t *testing.T) {
+	openaiError := func(kind, code string) string {
+		return `"type":"` + kind + `"|"code":` + code + `|"param":|"message":"`
+	}
+	anthropicError := func(kind string) string {
+		return `{"error":{"message":|"type":"` + kind + `"|"request_id":"req_|"type":"error"}`
+	}
+	cases := []struct {
+		name, method, path, key, body string
+		status                        int
+		openai, anthropic             string // pieces of the body, separated by |
+	}{
+		{"wrong key", "POST", "", "no", "", 401, openaiError("invalid_request_error", `"invalid_api_key"`), anthropicError("authentication_error")},
+		{"unknown route", "POST", "/x", "", "{}", 404, openaiError("invalid_request_error", "null"), anthropicError("not_found_error")},
+		{"wrong method", "GET", "", "", "", 405, openaiError("invalid_request_error", "null"), anthropicError("invalid_request_error")},
+		{"malformed", "POST", "", "", `{"model":`, 400, openaiError("invalid_request_error", "null"), anthropicError("invalid_request_error")},
+		{"not an object", "POST", "", "", `[]`, 400, openaiError("invalid_request_error", `"invalid_type"`), anthropicError("invalid_request_error")},
+		{"too large", "POST", "", "", strings.Repeat(" ", maxBody+1), 413, openaiError("invalid_request_error", "null"), anthropicError("request_too_large")},
+		{"error 429", "POST", "", "", "say", 429, openaiError("requests", `"rate_limit_exceeded"`), anthropicError("rate_limit_error")},
+		{"error 500", "POST", "", "", "say", 500, openaiError("server_error", "null"), anthropicError("api_error")},
+		{"error 401", "POST", "", "", "say", 401, openaiError("invalid_request_error", `"invalid_api_key"`), anthropicError("authentication_error")},
+		{"ERROR 529", "POST", "", "", "say", 529, openaiError("server_error", "null"), anthropicError("overloaded_error")},
+		{"unknown model", "POST", "", "", "say", 404, openaiError("invalid_request_error", `"model_not_found"`), anthropicError("not_found_error")},
+	}
+	for _, protocol := range protocols {
+		p := dial(t, protocol, Options{Key: "sk-right", Models: []string{"m"}})
+		for _, c := range cases {
+			t.Run(protocol+" "+c.name, func(t *testing.T) {
+				body := c.body
+				if body == "say" {
+					body = ask(protocol, c.name, `"stream":true`)
+					if c.name == "unknown model" {
+						body = strings.Replace(body, `"m"`, `"other"`, 1)
+					}
+				}
+				url, query, _ := strings.Cut(p.url, "?")
+				request, _ := http.NewRequestWithContext(t.Context(), c.method, url+c.path+"?"+query, strings.NewReader(body))
+				request.Header = p.header.Clone()
+				request.Header.Set("Authorization", "Bearer "+cmp.Or(c.key, "sk-right"))
+				response, err := p.client.Do(request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer response.Body.Close()
+				text, _ := io.ReadAll(response.Body)
+				if response.StatusCode != c.status || response.Header.Get("Content-Type") != "application/json" {
+					t.Fatalf("status %d, %s", response.StatusCode, text)
+				}
+				want := c.openai
+				if protocol == "messages" {
+					want = c.anthropic
+				}
+				for piece := range strings.SplitSeq(want, "|") {
+					if !bytes.Contains(text, []byte(piece)) {
+						t.Errorf("no %s in %s", piece, text)
+					}
+				}
+				if got := response.Header.Get("Retry-After"); (got == "1") != (c.status == 429) {
+					t.Errorf("Retry-After %q", got)
+				}
+				if c.status == 405 && response.Header.Get("Allow") != "POST" {
+					t.Error("no Allow")
+				}
+			})
+		}
+	}
+}
+
+func TestModels(t *testing.T) {
+	var ids []string
+	for i := range 5 {
+		ids = append(ids, fmt.Sprintf("model-%d", i))
+	}
+	for _, protocol := range protocols {
+		p := dial(t, protocol, Options{Models: ids})
+		base, _, _ := strings.Cut(p.url, "/v1/")
+		var got []string
+		for after, pages := "", 0; pages < 10; pages++ {
+			response, err := p.client.Get(base + "/v1/models?limit=2&after_id=" + after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := io.ReadAll(response.Body)
+			response.Body.Close()
+			page := parse(t, string(text))
+			for _, model := range page.at("data").list() {
+				got = append(got, tree{model}.at("id").text())
+			}
+			if after = page.at("last_id").text(); page.at("has_more").value != true {
+				break
+			}
+			if len(page.at("data").list()) != 2 {
+				t.Fatalf("page %s", text)
+			}
+		}
+		if strings.Join(got, " ") != strings.Join(ids, " ") {
+			t.Errorf("%s: %v", protocol, got)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	usage := map[string][3]string{ // input, cached and output
+		"chat":      {"usage.prompt_tokens", "usage.prompt_tokens_details.cached_tokens", "usage.completion_tokens"},
+		"responses": {"usage.input_tokens", "usage.input_tokens_details.cached_tokens", "usage.output_tokens"},
+		"messages":  {"usage.cache_creation_input_tokens", "usage.cache_read_input_tokens", "usage.output_tokens"},
+	}
+	for protocol, paths := range usage {
+		p := dial(t, protocol, Options{})
+		more := map[string]string{"messages": `"cache_control":{"type":"ephemeral"}`}[protocol]
+		more = cmp.Or(more, `"top_p":1`)
+		prompt := strings.Repeat("quite a few words ", 20)
+		first := p.whole(ask(protocol, prompt, more))
+		again := p.whole(ask(protocol, prompt, more))
+		shorter := p.whole(ask(protocol, "few", more))
+		if n := first.at(paths[0]).number(); n < 80 || shorter.at(paths[0]).number() >= n || first.at(paths[1]).number() != 0 {
+			t.Errorf("%s: first %s, shorter %s", protocol, first.at("usage").json(), shorter.at("usage").json())
+		}
+		if again.at(paths[1]).number() < 80 || shorter.at(paths[1]).number() != 0 {
+			t.Errorf("%s: again %s", protocol, again.at("usage").json())
+		}
+		if n := first.at(paths[2]).number(); n != tokens(answer(protocol, first)) || n == 0 {
+			t.Errorf("%s: %d output tokens", protocol, n)
+		}
+	}
+}
+
+func TestPrefixesAreBounded(t *testing.T) {
+	p := newPrefixes()
+	for i := range 20_000 {
+		p.count("m", []segment{{"user", fmt.Sprint(i), 1}})
+	}
+	if len(p.seen) > len(p.ring)+1 {
+		t.Errorf("%d hashes", len(p.seen))
+	}
+	if _, cached := p.count("m", []segment{{"user", "19999", 1}}); cached != 1 {
+		t.Error("the newest is forgotten")
+	}
+	if _, cached := p.count("other", []segment{{"user", "19999", 1}}); cached != 0 {
+		t.Error("another model shares the cache")
+	}
+}
+
+func TestCuts(t *testing.T) {
+	for _, protocol := range protocols {
+		p := dial(t, protocol, Options{})
+		for _, streamed := range []string{`"stream":false`, `"stream":true`} {
+			response, text, err := p.post(ask(protocol, "cut this answer please", streamed))
+			if response.StatusCode != 200 || err == nil || !strings.Contains(text, "wrote") && streamed == `"stream":true` {
+				t.Errorf("%s %s: status %d, error %v: %s", protocol, streamed, response.StatusCode, err, text)
+			}
+			_, text, err = p.post(ask(protocol, "cut this answer, a clean one", streamed))
+			ended := regexp.MustCompile(`"stop"|DONE|message_stop|response\.completed`).MatchString(text)
+			if streamed == `"stream":false` {
+				ended = json.Valid([]byte(text))
+			}
+			if err != nil || ended {
+				t.Errorf("%s %s, clean: %v %s", protocol, streamed, err, text)
+			}
+		}
+		if response, _, _ := p.post(ask(protocol, "fail")); response.StatusCode != 500 {
+			t.Errorf("%s: whole answer that fails: %d", protocol, response.StatusCode)
+		}
+	}
+}
+
+func TestDisconnectEndsTheWork(t *testing.T) {
+	ended := make(chan struct{})
+	provider := Messages(Options{Pace: time.Hour})
+	server, err := Start(t.Context(), map[string]http.Handler{"m": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		provider.ServeHTTP(w, r)
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	request, _ := http.NewRequest(http.MethodPost, server.URL("m")+"/v1/messages", strings.NewReader(ask("messages", "hi", `"stream":true`)))
+	request.Header.Set("Anthropic-Version", "2023-06-01")
+	client := &http.Client{Transport: &http.Transport{}}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	select {
+	case <-ended:
+	case <-time.After(3 * time.Second):
+		t.Error("the handler goes on")
+	}
+}
+
+func TestSlowAndClose(t *testing.T) {
+	server, err := Start(t.Context(), map[string]http.Handler{"chat": Chat(Options{Pace: time.Minute})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failure := make(chan error, 1)
+	client := &http.Client{Transport: &http.Transport{}}
+	go func() {
+		response, err := client.Post(server.URL("chat")+"/chat/completions", "application/json", strings.NewReader(ask("chat", "slow", `"stream":true`)))
+		if err == nil {
+			response.Body.Close()
+		}
+		failure <- err
+	}()
+	select {
+	case err := <-failure:
+		t.Fatalf("answered before its time: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+	if <-failure == nil {
+		t.Error("an answer after Close")
+	}
+}
