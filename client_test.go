@@ -39,8 +39,10 @@ func TestStreamingResponse(t *testing.T) {
 		err   string // the error's type and text, as far as they matter
 	}{
 		{
-			"text", []step{says(text("1", "Go")), says(text("1", "od")), ends(FinishStop)},
-			[]string{`text.delta "Go"`, `text.delta "od"`, `text.done "Good"`, "stop stop - 3 - 2"}, "",
+			"text",
+			[]step{says(text("1", "Go")), says(text("1", "od")), ends(FinishStop)},
+			[]string{`text.delta "Go"`, `text.delta "od"`, `text.done "Good"`, "stop stop - 3 - 2"},
+			"",
 		},
 		{
 			"several items of one event",
@@ -48,7 +50,8 @@ func TestStreamingResponse(t *testing.T) {
 			[]string{
 				`thinking.delta "hm"`, `thinking.done "hm"`, `text.delta "a"`, `text.done "a"`, "tool_call.delta f/c1 `{}`", "tool_call.done f/c1 `{}`",
 				"stop tool_call - 3 - 2",
-			}, "",
+			},
+			"",
 		},
 		{
 			"usage in pieces overwrites field by field",
@@ -56,32 +59,42 @@ func TestStreamingResponse(t *testing.T) {
 				usage(Usage{CachedTokens: new(int64(2)), PromptTokens: new(int64(8)), ResponseTokens: new(int64(1))}), says(text("", "a")),
 				usage(Usage{ResponseTokens: new(int64(5))}), finish(FinishLength), finish(""), says(),
 			},
-			[]string{`text.delta "a"`, `text.done "a"`, "stop length 2 8 - 5"}, "",
+			[]string{`text.delta "a"`, `text.done "a"`, "stop length 2 8 - 5"},
+			"",
 		},
 		{
 			"a zero overwrites too",
 			[]step{says(text("", "a")), usage(Usage{ThoughtsTokens: new(int64(9))}), usage(Usage{ThoughtsTokens: new(int64(0))}), finish(FinishStop)},
-			[]string{`text.delta "a"`, `text.done "a"`, "stop stop - - 0 -"}, "",
+			[]string{`text.delta "a"`, `text.done "a"`, "stop stop - - 0 -"},
+			"",
 		},
 		{
-			"usage without a number", []step{says(text("", "a")), usage(Usage{}), finish(FinishStop)},
-			[]string{`text.delta "a"`, `text.done "a"`, "stop stop - - - -"}, "",
+			"usage without a number",
+			[]step{says(text("", "a")), usage(Usage{}), finish(FinishStop)},
+			[]string{`text.delta "a"`, `text.done "a"`, "stop stop - - - -"},
+			"",
 		},
 		{
 			"the last finish reason counts, and may come with content",
 			[]step{finish(FinishStop, text("", "a")), finish(FinishToolCall), usage(Usage{})},
-			[]string{`text.delta "a"`, `text.done "a"`, "stop tool_call - - - -"}, "",
+			[]string{`text.delta "a"`, `text.done "a"`, "stop tool_call - - - -"},
+			"",
 		},
 		{
-			"a stop detail", []step{
+			"a stop detail",
+			[]step{
 				says(text("", "a")),
-				{event: UniEvent{Type: EventStop, FinishReason: FinishUnknown, StopDetail: &StopDetail{Kind: "refusal"}}}, usage(Usage{}),
+				{event: UniEvent{Type: EventStop, FinishReason: FinishUnknown, StopDetail: &StopDetail{Kind: "refusal"}}},
+				usage(Usage{}),
 			},
-			[]string{`text.delta "a"`, `text.done "a"`, "stop unknown - - - - refusal"}, "",
+			[]string{`text.delta "a"`, `text.done "a"`, "stop unknown - - - - refusal"},
+			"",
 		},
 		{
-			"what follows the last event is not read", []step{last, {err: io.ErrUnexpectedEOF}},
-			[]string{`text.delta "a"`, `text.done "a"`, "stop stop - 3 - 2"}, "",
+			"what follows the last event is not read",
+			[]step{last, {err: io.ErrUnexpectedEOF}},
+			[]string{`text.delta "a"`, `text.done "a"`, "stop stop - 3 - 2"},
+			"",
 		},
 
 		{"no finish reason", []step{says(text("", "a")), usage(Usage{})}, []string{`text.delta "a"`, `text.done "a"`}, incomplete + ": no finish reason"},
@@ -89,32 +102,44 @@ func TestStreamingResponse(t *testing.T) {
 		{"nothing", nil, nil, incomplete},
 		{"no content", []step{ends(FinishStop)}, nil, empty + `: (finish reason "stop")`},
 		{
-			"thinking alone", []step{says(think("0", "hm"), imageThought("1", "x")), ends(FinishLength)},
+			"thinking alone",
+			[]step{says(think("0", "hm"), imageThought("1", "x")), ends(FinishLength)},
 			[]string{`thinking.delta "hm"`, `thinking.done "hm"`, `inline_thinking.delta image/png "x"`, `inline_thinking.done image/png "x"`},
 			empty + `: (finish reason "length")`,
 		},
 		{
-			"arguments that are cut", []step{says(text("", "a"), call("", "f", "c1", `{"q":`)), ends(FinishLength)},
-			[]string{`text.delta "a"`, `text.done "a"`, "tool_call.delta f/c1 `{\"q\":`"}, argumentError,
+			"arguments that are cut",
+			[]step{says(text("", "a"), call("", "f", "c1", `{"q":`)), ends(FinishLength)},
+			[]string{`text.delta "a"`, `text.done "a"`, "tool_call.delta f/c1 `{\"q\":`"},
+			argumentError,
 		},
 		{
-			"arguments that are cut within the last event", []step{ends(FinishLength, call("", "f", "c1", `{`), text("", "a"), text("", "b"))},
-			[]string{"tool_call.delta f/c1 `{`"}, argumentError,
+			"arguments that are cut within the last event",
+			[]step{ends(FinishLength, call("", "f", "c1", `{`), text("", "a"), text("", "b"))},
+			[]string{"tool_call.delta f/c1 `{`"},
+			argumentError,
 		},
 		{
-			"a failure of the provider", []step{says(text("", "a")), {err: fmt.Errorf("reading: %w", upstream)}},
-			[]string{`text.delta "a"`}, "*fmt.wrapError: reading: boom",
+			"a failure of the provider",
+			[]step{says(text("", "a")), {err: fmt.Errorf("reading: %w", upstream)}},
+			[]string{`text.delta "a"`},
+			"*fmt.wrapError: reading: boom",
 		},
 		{
-			"a failure while an event waits", []step{buffered(says(text("", "a"))), {err: upstream}},
-			[]string{`text.delta "a"`}, "*mmsp.UpstreamError",
+			"a failure while an event waits",
+			[]step{buffered(says(text("", "a"))), {err: upstream}},
+			[]string{`text.delta "a"`},
+			"*mmsp.UpstreamError",
 		},
 		{
-			"a broken delta after good ones", []step{says(text("", "a"), fragment("", Text("b")), text("", "c"))},
-			[]string{`text.delta "a"`}, protocolError,
+			"a broken delta after good ones",
+			[]step{says(text("", "a"), fragment("", Text("b")), text("", "c"))},
+			[]string{`text.delta "a"`},
+			protocolError,
 		},
 		{
-			"a delta event with a finish reason", []step{{event: UniEvent{Type: EventDelta, FinishReason: FinishStop, Deltas: []Delta{text("", "a")}}}},
+			"a delta event with a finish reason",
+			[]step{{event: UniEvent{Type: EventDelta, FinishReason: FinishStop, Deltas: []Delta{text("", "a")}}}},
 			nil, protocolError,
 		},
 		{"a delta event with usage", []step{says(text("", "a")), {event: UniEvent{Type: EventDelta, Usage: &Usage{}}}}, []string{`text.delta "a"`}, protocolError},
@@ -228,7 +253,8 @@ func TestAbort(t *testing.T) {
 		{"before it begins", "first", func(func()) []step { return []step{ends(FinishStop, text("", "a"))} }, nil, 0},
 		{
 			"between two events", `text.delta "a"`, func(func()) []step { return []step{says(text("", "a")), says(text("", "b"))} },
-			[]string{`text.delta "a"`}, 1,
+			[]string{`text.delta "a"`},
+			1,
 		},
 		{
 			"between two events that are buffered", `text.delta "a"`,
@@ -236,14 +262,16 @@ func TestAbort(t *testing.T) {
 				return []step{buffered(says(text("", "a"))), buffered(says(text("", "b"))), buffered(says(text("", "c"))), says(text("", "d"))}
 			},
 			// b was read when a went out.
-			[]string{`text.delta "a"`, `text.delta "b"`}, 1,
+			[]string{`text.delta "a"`, `text.delta "b"`},
+			1,
 		},
 		{
 			"while the provider is silent", "",
 			func(cancel func()) []step {
 				return []step{says(text("", "a")), {before: func(ctx context.Context) { time.AfterFunc(time.Second, cancel); <-ctx.Done() }, err: context.Canceled}}
 			},
-			[]string{`text.delta "a"`}, 1,
+			[]string{`text.delta "a"`},
+			1,
 		},
 		{
 			"while the provider is silent, and it just ends", "",
@@ -253,15 +281,18 @@ func TestAbort(t *testing.T) {
 					{before: func(ctx context.Context) { time.AfterFunc(time.Second, cancel); <-ctx.Done() }, event: UniEvent{Type: EventStop}},
 				}
 			},
-			[]string{`text.delta "a"`}, 1,
+			[]string{`text.delta "a"`},
+			1,
 		},
 		{
 			"with the last delta", `text.delta "a"`, func(func()) []step { return []step{ends(FinishStop, text("", "a"))} },
-			[]string{`text.delta "a"`}, 1,
+			[]string{`text.delta "a"`},
+			1,
 		},
 		{
 			"with the last item", `text.done "a"`, func(func()) []step { return []step{ends(FinishStop, text("", "a"))} },
-			[]string{`text.delta "a"`, `text.done "a"`}, 1,
+			[]string{`text.delta "a"`, `text.done "a"`},
+			1,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

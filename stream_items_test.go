@@ -74,7 +74,8 @@ func TestStreamItems(t *testing.T) {
 		{
 			"text streams and is joined",
 			[]Delta{text("1", "Go"), text("1", "od")},
-			[]string{`text.delta "Go"`, `text.delta "od"`, `text.done "Good"`}, "",
+			[]string{`text.delta "Go"`, `text.delta "od"`, `text.done "Good"`},
+			"",
 		},
 		{
 			"a signature after thinking, then a call",
@@ -86,17 +87,20 @@ func TestStreamItems(t *testing.T) {
 				`thinking.delta "Plan it"`, `thinking.delta "" {"signature":"s1"}`,
 				`thinking.done "Plan it" {"signature":"s1"}; tool_call.delta lookup/c9 ` + "``", "",
 				"tool_call.delta / `{\"k\": `", "tool_call.delta / `\"ü\"}`", "tool_call.done lookup/c9 `{\"k\": \"ü\"}`",
-			}, "",
+			},
+			"",
 		},
 		{
 			"another id begins another text",
 			[]Delta{text("1", "a"), text("2", "b")},
-			[]string{`text.delta "a"`, `text.done "a"; text.delta "b"`, `text.done "b"`}, "",
+			[]string{`text.delta "a"`, `text.done "a"; text.delta "b"`, `text.done "b"`},
+			"",
 		},
 		{
 			"another id begins another thinking",
 			[]Delta{think("1", "a"), think("2", "b")},
-			[]string{`thinking.delta "a"`, `thinking.done "a"; thinking.delta "b"`, `thinking.done "b"`}, "",
+			[]string{`thinking.delta "a"`, `thinking.done "a"; thinking.delta "b"`, `thinking.done "b"`},
+			"",
 		},
 		{
 			"another kind under the same id begins an item",
@@ -104,17 +108,20 @@ func TestStreamItems(t *testing.T) {
 			[]string{
 				`thinking.delta "a"`, `thinking.done "a"; text.delta "b"`, `text.done "b"; inline_data.delta image/png "c"`,
 				`inline_data.done image/png "c"; text.delta "d"`, `text.done "d"`,
-			}, "",
+			},
+			"",
 		},
 		{
 			"a delta without an id continues",
 			[]Delta{text("1", "a"), text("", "b"), text("1", "c")},
-			[]string{`text.delta "a"`, `text.delta "b"`, `text.delta "c"`, `text.done "abc"`}, "",
+			[]string{`text.delta "a"`, `text.delta "b"`, `text.delta "c"`, `text.done "abc"`},
+			"",
 		},
 		{
 			"the first id that is seen is the item's",
 			[]Delta{text("", "a"), text("1", "b"), text("2", "c")},
-			[]string{`text.delta "a"`, `text.delta "b"`, `text.done "ab"; text.delta "c"`, `text.done "c"`}, "",
+			[]string{`text.delta "a"`, `text.delta "b"`, `text.done "ab"; text.delta "c"`, `text.done "c"`},
+			"",
 		},
 		{
 			"ids are forgotten between items",
@@ -122,22 +129,26 @@ func TestStreamItems(t *testing.T) {
 			[]string{
 				`text.delta "a"`, `text.done "a"; thinking.delta "b"`, `thinking.delta "c"`,
 				`thinking.done "bc"; thinking.delta "d"`, `thinking.done "d"`,
-			}, "",
+			},
+			"",
 		},
 		{
 			"a name begins a call under the same id",
 			[]Delta{call("1", "f", "c1", "{}"), call("1", "g", "c2", "{}")},
-			[]string{"tool_call.delta f/c1 `{}`", "tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{}`", "tool_call.done g/c2 `{}`"}, "",
+			[]string{"tool_call.delta f/c1 `{}`", "tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{}`", "tool_call.done g/c2 `{}`"},
+			"",
 		},
 		{
 			"argument fragments continue the call under whatever id",
 			[]Delta{call("1", "f", "c1", "{"), call("foreign", "", "other", "}")},
-			[]string{"tool_call.delta f/c1 `{`", "tool_call.delta / `}`", "tool_call.done f/c1 `{}`"}, "",
+			[]string{"tool_call.delta f/c1 `{`", "tool_call.delta / `}`", "tool_call.done f/c1 `{}`"},
+			"",
 		},
 		{
 			"a call without arguments has an empty object",
 			[]Delta{call("", "f", "c1", "")},
-			[]string{"tool_call.delta f/c1 ``", "tool_call.done f/c1 `{}`"}, "",
+			[]string{"tool_call.delta f/c1 ``", "tool_call.done f/c1 `{}`"},
+			"",
 		},
 		{
 			"arguments keep their spelling",
@@ -145,52 +156,62 @@ func TestStreamItems(t *testing.T) {
 			[]string{
 				"tool_call.delta f/c1 `{\"b\":9007199254740993, \"a\":1.50`", "tool_call.delta / `,\"c\":18446744073709551615}`",
 				"tool_call.done f/c1 `{\"b\":9007199254740993, \"a\":1.50,\"c\":18446744073709551615}`",
-			}, "",
+			},
+			"",
 		},
 		{
 			"an item whose only delta is empty is nothing",
 			[]Delta{text("1", ""), think("2", "")},
-			[]string{"", "", ""}, "",
+			[]string{"", "", ""},
+			"",
 		},
 		{
 			"an empty delta is swallowed but its item counts as open",
 			[]Delta{text("1", "a"), think("2", ""), text("1", "b")},
-			[]string{`text.delta "a"`, `text.done "a"`, `text.delta "b"`, `text.done "b"`}, "",
+			[]string{`text.delta "a"`, `text.done "a"`, `text.delta "b"`, `text.done "b"`},
+			"",
 		},
 		{
 			"an empty delta in the middle is swallowed",
 			[]Delta{text("1", "a"), text("1", ""), text("1", "b")},
-			[]string{`text.delta "a"`, "", `text.delta "b"`, `text.done "ab"`}, "",
+			[]string{`text.delta "a"`, "", `text.delta "b"`, `text.done "ab"`},
+			"",
 		},
 		{
 			"fidelity of an empty object is none",
 			[]Delta{faithful(text("1", ""), `{}`), faithful(text("1", "a"), `{}`)},
-			[]string{"", `text.delta "a"`, `text.done "a"`}, "",
+			[]string{"", `text.delta "a"`, `text.done "a"`},
+			"",
 		},
 		{
 			"fidelity alone is worth a delta",
 			[]Delta{faithful(text("1", ""), `{"s":1}`)},
-			[]string{`text.delta "" {"s":1}`, `text.done "" {"s":1}`}, "",
+			[]string{`text.delta "" {"s":1}`, `text.done "" {"s":1}`},
+			"",
 		},
 		{
 			"the same fidelity goes out once, however it is spelled",
 			[]Delta{faithful(text("1", "a"), `{"s":1,"t":2}`), faithful(text("1", "b"), `{"t":2, "s":1}`), faithful(text("1", ""), `{"s":1,"t":2}`)},
-			[]string{`text.delta "a" {"s":1,"t":2}`, `text.delta "b"`, "", `text.done "ab" {"s":1,"t":2}`}, "",
+			[]string{`text.delta "a" {"s":1,"t":2}`, `text.delta "b"`, "", `text.done "ab" {"s":1,"t":2}`},
+			"",
 		},
 		{
 			"fidelity is the item's, not the next one's",
 			[]Delta{faithful(text("1", "a"), `{"s":1}`), text("2", "b")},
-			[]string{`text.delta "a" {"s":1}`, `text.done "a" {"s":1}; text.delta "b"`, `text.done "b"`}, "",
+			[]string{`text.delta "a" {"s":1}`, `text.done "a" {"s":1}; text.delta "b"`, `text.done "b"`},
+			"",
 		},
 		{
 			"each picture is an item",
 			[]Delta{data("1", "image/png", "a"), data("1", "image/png", "b")},
-			[]string{`inline_data.delta image/png "a"`, `inline_data.done image/png "a"; inline_data.delta image/png "b"`, `inline_data.done image/png "b"`}, "",
+			[]string{`inline_data.delta image/png "a"`, `inline_data.done image/png "a"; inline_data.delta image/png "b"`, `inline_data.done image/png "b"`},
+			"",
 		},
 		{
 			"audio streams in chunks of one item",
 			[]Delta{data("1", "audio/pcm", "a"), data("1", "audio/pcm", "b"), data("", "", "c")},
-			[]string{`inline_data.delta audio/pcm "a"`, `inline_data.delta audio/pcm "b"`, `inline_data.delta  "c"`, `inline_data.done audio/pcm "abc"`}, "",
+			[]string{`inline_data.delta audio/pcm "a"`, `inline_data.delta audio/pcm "b"`, `inline_data.delta  "c"`, `inline_data.done audio/pcm "abc"`},
+			"",
 		},
 		{
 			"each image thought is an item",
@@ -198,14 +219,16 @@ func TestStreamItems(t *testing.T) {
 			[]string{
 				`inline_thinking.delta image/png "a"`, `inline_thinking.done image/png "a"; inline_thinking.delta image/png "b"`,
 				`inline_thinking.done image/png "b"`,
-			}, "",
+			},
+			"",
 		},
 		{
 			"each vector is an item, an empty one too",
 			[]Delta{vector(1, 2), vector(), vector(3)},
 			[]string{
 				`embedding.delta [1 2]`, `embedding.done [1 2]; embedding.delta []`, `embedding.done []; embedding.delta [3]`, `embedding.done [3]`,
-			}, "",
+			},
+			"",
 		},
 		{
 			"fidelity alone under the open item's id is that item's",
@@ -213,12 +236,14 @@ func TestStreamItems(t *testing.T) {
 			[]string{
 				`inline_thinking.delta image/png "x"`, `inline_thinking.delta image/png "" {"signature":"z"}`,
 				`inline_thinking.done image/png "x" {"signature":"z"}; text.delta "t"`, `text.done "t"`,
-			}, "",
+			},
+			"",
 		},
 		{
 			"fidelity alone for the open call goes out without its header",
 			[]Delta{call("7", "f", "c1", "{}"), faithful(think("7", ""), `{"s":1}`)},
-			[]string{"tool_call.delta f/c1 `{}`", "tool_call.delta / `` {\"s\":1}", "tool_call.done f/c1 `{}` {\"s\":1}"}, "",
+			[]string{"tool_call.delta f/c1 `{}`", "tool_call.delta / `` {\"s\":1}", "tool_call.done f/c1 `{}` {\"s\":1}"},
+			"",
 		},
 		{
 			"fidelity with text under the open item's id is not",
@@ -226,17 +251,20 @@ func TestStreamItems(t *testing.T) {
 			[]string{
 				`inline_thinking.delta image/png "x"`, `inline_thinking.done image/png "x"; thinking.delta "y" {"s":1}`,
 				`thinking.done "y" {"s":1}`,
-			}, "",
+			},
+			"",
 		},
 		{
 			"fidelity alone without an id is not",
 			[]Delta{text("", "x"), faithful(think("", ""), `{"s":1}`)},
-			[]string{`text.delta "x"`, `text.done "x"; thinking.delta "" {"s":1}`, `thinking.done "" {"s":1}`}, "",
+			[]string{`text.delta "x"`, `text.done "x"; thinking.delta "" {"s":1}`, `thinking.done "" {"s":1}`},
+			"",
 		},
 		{
 			"fidelity alone after nothing went out is not",
 			[]Delta{text("7", ""), faithful(think("7", ""), `{"s":1}`)},
-			[]string{"", `thinking.delta "" {"s":1}`, `thinking.done "" {"s":1}`}, "",
+			[]string{"", `thinking.delta "" {"s":1}`, `thinking.done "" {"s":1}`},
+			"",
 		},
 
 		{"a done item", []Delta{text("1", "a"), fragment("1", Text("b"))}, []string{`text.delta "a"`, ""}, protocolError},
@@ -245,12 +273,14 @@ func TestStreamItems(t *testing.T) {
 		{
 			"two fidelities in one item",
 			[]Delta{faithful(text("1", "a"), `{"s":1}`), faithful(text("1", "b"), `{"s":2}`)},
-			[]string{`text.delta "a" {"s":1}`, ""}, protocolError,
+			[]string{`text.delta "a" {"s":1}`, ""},
+			protocolError,
 		},
 		{
 			"two fidelities, one of them stray",
 			[]Delta{faithful(imageThought("7", "x"), `{"s":1}`), faithful(think("7", ""), `{"s":2}`)},
-			[]string{`inline_thinking.delta image/png "x" {"s":1}`, ""}, protocolError,
+			[]string{`inline_thinking.delta image/png "x" {"s":1}`, ""},
+			protocolError,
 		},
 		{"a call without an id", []Delta{call("1", "f", "", "{}")}, []string{""}, protocolError},
 		{"fragments without a call", []Delta{text("1", "a"), call("1", "", "", "{}")}, []string{`text.delta "a"`, `text.done "a"`}, protocolError},
@@ -258,7 +288,8 @@ func TestStreamItems(t *testing.T) {
 		{
 			"arguments that are cut, then another item",
 			[]Delta{call("", "f", "c1", `{`), text("", "a")},
-			[]string{"tool_call.delta f/c1 `{`", ""}, argumentError,
+			[]string{"tool_call.delta f/c1 `{`", ""},
+			argumentError,
 		},
 		{"arguments that are a list", []Delta{call("", "f", "c1", `[1]`)}, []string{"tool_call.delta f/c1 `[1]`", ""}, argumentError},
 		{"arguments that are blank", []Delta{call("", "f", "c1", " ")}, []string{"tool_call.delta f/c1 ` `", ""}, argumentError},
@@ -277,7 +308,8 @@ func TestStreamItemsInterleaved(t *testing.T) {
 			[]string{
 				"tool_call.delta f/c1 ``", "tool_call.delta / `{\"a\"`", "tool_call.delta / `:1}`", "",
 				"tool_call.done f/c1 `{\"a\":1}`; tool_call.delta g/c2 ``", "tool_call.delta / `{}`", "tool_call.done g/c2 `{}`",
-			}, "",
+			},
+			"",
 		},
 		{
 			"two interleaved indexes",
@@ -288,7 +320,8 @@ func TestStreamItemsInterleaved(t *testing.T) {
 			[]string{
 				"tool_call.delta f/c1 `{\"a\"`", "", "tool_call.delta / `:1`", "", "tool_call.delta / `}`",
 				"tool_call.done f/c1 `{\"a\":1}`; tool_call.delta g/c2 `{\"b\":2`; tool_call.delta / `}`", "tool_call.done g/c2 `{\"b\":2}`",
-			}, "",
+			},
+			"",
 		},
 		{
 			"the later call ends first",
@@ -296,7 +329,8 @@ func TestStreamItemsInterleaved(t *testing.T) {
 			[]string{
 				"tool_call.delta f/c1 `{`", "", "tool_call.delta / `}`",
 				"tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{\"b\":2}`; tool_call.done g/c2 `{\"b\":2}`",
-			}, "",
+			},
+			"",
 		},
 		{
 			"three calls wait for one another",
@@ -305,7 +339,8 @@ func TestStreamItemsInterleaved(t *testing.T) {
 				"tool_call.delta f/c1 `{`", "", "", "tool_call.delta / `}`",
 				"tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{}`; tool_call.done g/c2 `{}`; tool_call.delta h/c3 `{`; tool_call.delta / `}`",
 				"tool_call.done h/c3 `{}`",
-			}, "",
+			},
+			"",
 		},
 		{
 			"several ids under one index, one after the other",
@@ -313,7 +348,8 @@ func TestStreamItemsInterleaved(t *testing.T) {
 			[]string{
 				"tool_call.delta f/c1 `{}`", "tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{`", "tool_call.delta / `}`",
 				"tool_call.done g/c2 `{}`",
-			}, "",
+			},
+			"",
 		},
 		{
 			"several ids under one index, interleaved",
@@ -323,12 +359,14 @@ func TestStreamItemsInterleaved(t *testing.T) {
 			[]string{
 				"tool_call.delta f/c1 `{\"a\"`", "", "tool_call.delta / `:1}`",
 				"tool_call.done f/c1 `{\"a\":1}`; tool_call.delta g/c2 `{\"b\"`; tool_call.delta / `:2}`", "tool_call.done g/c2 `{\"b\":2}`",
-			}, "",
+			},
+			"",
 		},
 		{
 			"the same function twice under one index is two calls",
 			[]Delta{keyed(0, "f", "c1", `{"a":1}`), keyed(0, "f", "c2", `{"a":2}`)},
-			[]string{"tool_call.delta f/c1 `{\"a\":1}`", "tool_call.done f/c1 `{\"a\":1}`; tool_call.delta f/c2 `{\"a\":2}`", "tool_call.done f/c2 `{\"a\":2}`"}, "",
+			[]string{"tool_call.delta f/c1 `{\"a\":1}`", "tool_call.done f/c1 `{\"a\":1}`; tool_call.delta f/c2 `{\"a\":2}`", "tool_call.done f/c2 `{\"a\":2}`"},
+			"",
 		},
 		{
 			"no index: the id tells",
@@ -336,7 +374,8 @@ func TestStreamItemsInterleaved(t *testing.T) {
 			[]string{
 				"tool_call.delta f/c1 `{\"a\"`", "", "tool_call.delta / `:1}`",
 				"tool_call.done f/c1 `{\"a\":1}`; tool_call.delta g/c2 `{\"b\"`; tool_call.delta / `:2}`", "tool_call.done g/c2 `{\"b\":2}`",
-			}, "",
+			},
+			"",
 		},
 		{
 			"no index and no id: the order tells",
@@ -344,22 +383,26 @@ func TestStreamItemsInterleaved(t *testing.T) {
 			[]string{
 				"tool_call.delta f/c1 `{`", "tool_call.delta / `}`", "tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{`",
 				"tool_call.delta / `}`", "tool_call.done g/c2 `{}`",
-			}, "",
+			},
+			"",
 		},
 		{
 			"whole calls in one delta",
 			[]Delta{keyed(0, "f", "c1", `{"a":1}`), keyed(1, "g", "c2", `{"b":2}`)},
-			[]string{"tool_call.delta f/c1 `{\"a\":1}`", "tool_call.done f/c1 `{\"a\":1}`; tool_call.delta g/c2 `{\"b\":2}`", "tool_call.done g/c2 `{\"b\":2}`"}, "",
+			[]string{"tool_call.delta f/c1 `{\"a\":1}`", "tool_call.done f/c1 `{\"a\":1}`; tool_call.delta g/c2 `{\"b\":2}`", "tool_call.done g/c2 `{\"b\":2}`"},
+			"",
 		},
 		{
 			"whole calls of one id without an index",
 			[]Delta{keyed(-1, "f", "f", `{"a":1}`), keyed(-1, "f", "f", `{"a":2}`)},
-			[]string{"tool_call.delta f/f `{\"a\":1}`", "tool_call.done f/f `{\"a\":1}`; tool_call.delta f/f `{\"a\":2}`", "tool_call.done f/f `{\"a\":2}`"}, "",
+			[]string{"tool_call.delta f/f `{\"a\":1}`", "tool_call.done f/f `{\"a\":1}`; tool_call.delta f/f `{\"a\":2}`", "tool_call.done f/f `{\"a\":2}`"},
+			"",
 		},
 		{
 			"the name on every fragment",
 			[]Delta{keyed(0, "f", "c1", `{"a"`), keyed(0, "f", "c1", `:1`), keyed(0, "f", "c1", `}`), keyed(0, "f", "c1", ``)},
-			[]string{"tool_call.delta f/c1 `{\"a\"`", "tool_call.delta / `:1`", "tool_call.delta / `}`", "", "tool_call.done f/c1 `{\"a\":1}`"}, "",
+			[]string{"tool_call.delta f/c1 `{\"a\"`", "tool_call.delta / `:1`", "tool_call.delta / `}`", "", "tool_call.done f/c1 `{\"a\":1}`"},
+			"",
 		},
 		{
 			"the name on every fragment, the id on the first only",
@@ -367,7 +410,8 @@ func TestStreamItemsInterleaved(t *testing.T) {
 			[]string{
 				"tool_call.delta f/c1 `{\"a\"`", "tool_call.delta / `:1}`", "tool_call.done f/c1 `{\"a\":1}`; tool_call.delta f/c2 `{`",
 				"tool_call.delta / `}`", "tool_call.done f/c2 `{}`",
-			}, "",
+			},
+			"",
 		},
 		{
 			"calls without arguments wait for the end",
@@ -375,7 +419,8 @@ func TestStreamItemsInterleaved(t *testing.T) {
 			[]string{
 				"tool_call.delta f/c1 ``", "", "",
 				"tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{}`; tool_call.done g/c2 `{}`",
-			}, "",
+			},
+			"",
 		},
 		{
 			"brackets in strings do not close a call",
@@ -383,7 +428,26 @@ func TestStreamItemsInterleaved(t *testing.T) {
 			[]string{
 				"tool_call.delta f/c1 `{\"a\":\"}\\\"}`", "", "tool_call.delta / `\"}`",
 				"tool_call.done f/c1 `{\"a\":\"}\\\"}\"}`; tool_call.delta g/c2 `{}`; tool_call.done g/c2 `{}`",
-			}, "",
+			},
+			"",
+		},
+		{
+			"one bracket in a string does not close a call",
+			[]Delta{keyed(0, "f", "c1", `{"a":"}`), keyed(1, "g", "c2", `{}`), keyed(0, "", "", `"}`)},
+			[]string{
+				"tool_call.delta f/c1 `{\"a\":\"}`", "", "tool_call.delta / `\"}`",
+				"tool_call.done f/c1 `{\"a\":\"}\"}`; tool_call.delta g/c2 `{}`; tool_call.done g/c2 `{}`",
+			},
+			"",
+		},
+		{
+			"an escaped quote does not hold a call open",
+			[]Delta{keyed(0, "f", "c1", `{"a":"\"{"}`), keyed(1, "g", "c2", `{}`)},
+			[]string{
+				"tool_call.delta f/c1 `{\"a\":\"\\\"{\"}`", "tool_call.done f/c1 `{\"a\":\"\\\"{\"}`; tool_call.delta g/c2 `{}`",
+				"tool_call.done g/c2 `{}`",
+			},
+			"",
 		},
 		{
 			"a nested object that ends does not close a call",
@@ -391,7 +455,8 @@ func TestStreamItemsInterleaved(t *testing.T) {
 			[]string{
 				"tool_call.delta f/c1 `{\"a\":{}`", "", "tool_call.delta / `}`",
 				"tool_call.done f/c1 `{\"a\":{}}`; tool_call.delta g/c2 `{}`; tool_call.done g/c2 `{}`",
-			}, "",
+			},
+			"",
 		},
 		{
 			"text closes every call",
@@ -399,7 +464,8 @@ func TestStreamItemsInterleaved(t *testing.T) {
 			[]string{
 				"tool_call.delta f/c1 `{}`", "tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{`", "tool_call.delta / `}`",
 				"tool_call.done g/c2 `{}`; text.delta \"so\"", `text.done "so"`,
-			}, "",
+			},
+			"",
 		},
 		{
 			"text lets out the calls that wait",
@@ -407,12 +473,14 @@ func TestStreamItemsInterleaved(t *testing.T) {
 			[]string{
 				"tool_call.delta f/c1 ``", "",
 				"tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{}`; tool_call.done g/c2 `{}`; text.delta \"so\"", `text.done "so"`,
-			}, "",
+			},
+			"",
 		},
 		{
 			"a call closes the text before it",
 			[]Delta{text("content", "so"), keyed(0, "f", "c1", `{}`)},
-			[]string{`text.delta "so"`, "text.done \"so\"; tool_call.delta f/c1 `{}`", "tool_call.done f/c1 `{}`"}, "",
+			[]string{`text.delta "so"`, "text.done \"so\"; tool_call.delta f/c1 `{}`", "tool_call.done f/c1 `{}`"},
+			"",
 		},
 		{
 			"fidelity of a call that waits",
@@ -423,23 +491,27 @@ func TestStreamItemsInterleaved(t *testing.T) {
 			[]string{
 				"tool_call.delta f/c1 `{`", "", "", "", "tool_call.delta / `}`",
 				"tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{}` {\"s\":1}; tool_call.done g/c2 `{}` {\"s\":1}",
-			}, "",
+			},
+			"",
 		},
 		{
 			"nothing after a call was closed is nothing",
 			[]Delta{keyed(0, "f", "c1", `{}`), keyed(1, "g", "c2", `{}`), keyed(0, "", "", ``), keyed(0, "", "c1", ` `)},
-			[]string{"tool_call.delta f/c1 `{}`", "tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{}`", "", "", "tool_call.done g/c2 `{}`"}, "",
+			[]string{"tool_call.delta f/c1 `{}`", "tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{}`", "", "", "tool_call.done g/c2 `{}`"},
+			"",
 		},
 
 		{
 			"a fragment after its call was closed",
 			[]Delta{keyed(0, "f", "c1", `{}`), keyed(1, "g", "c2", `{}`), keyed(0, "", "", `x`)},
-			[]string{"tool_call.delta f/c1 `{}`", "tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{}`", ""}, protocolError,
+			[]string{"tool_call.delta f/c1 `{}`", "tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{}`", ""},
+			protocolError,
 		},
 		{
 			"fidelity after its call was closed",
 			[]Delta{keyed(0, "f", "c1", `{}`), keyed(1, "g", "c2", `{}`), faithful(keyed(0, "", "", ""), `{"s":1}`)},
-			[]string{"tool_call.delta f/c1 `{}`", "tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{}`", ""}, protocolError,
+			[]string{"tool_call.delta f/c1 `{}`", "tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{}`", ""},
+			protocolError,
 		},
 		{"a fragment of no call", []Delta{keyed(0, "", "", `{}`)}, []string{""}, protocolError},
 		{"a call without an id", []Delta{keyed(0, "f", "", `{}`)}, []string{""}, protocolError},
@@ -447,22 +519,26 @@ func TestStreamItemsInterleaved(t *testing.T) {
 		{
 			"two fidelities in a call that waits",
 			[]Delta{keyed(0, "f", "c1", `{`), faithful(keyed(1, "g", "c2", ``), `{"s":1}`), faithful(keyed(1, "", "", ``), `{"s":2}`)},
-			[]string{"tool_call.delta f/c1 `{`", "", ""}, protocolError,
+			[]string{"tool_call.delta f/c1 `{`", "", ""},
+			protocolError,
 		},
 		{
 			"a call whose brackets close around no JSON",
 			[]Delta{keyed(0, "f", "c1", `{x}`), keyed(1, "g", "c2", `{}`)},
-			[]string{"tool_call.delta f/c1 `{x}`", ""}, argumentError,
+			[]string{"tool_call.delta f/c1 `{x}`", ""},
+			argumentError,
 		},
 		{
 			"a cut call, then text",
 			[]Delta{keyed(0, "f", "c1", `{`), text("content", "so")},
-			[]string{"tool_call.delta f/c1 `{`", ""}, argumentError,
+			[]string{"tool_call.delta f/c1 `{`", ""},
+			argumentError,
 		},
 		{
 			"a cut call that waits is told after the one before it",
 			[]Delta{keyed(0, "f", "c1", `{`), keyed(1, "g", "c2", `{`), keyed(0, "", "", `}`)},
-			[]string{"tool_call.delta f/c1 `{`", "", "tool_call.delta / `}`", "tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{`"}, argumentError,
+			[]string{"tool_call.delta f/c1 `{`", "", "tool_call.delta / `}`", "tool_call.done f/c1 `{}`; tool_call.delta g/c2 `{`"},
+			argumentError,
 		},
 	})
 }

@@ -96,6 +96,12 @@ func TestWireRoundTrip(t *testing.T) {
 			`{"role":"assistant","event_type":"delta","content_items":[],"usage_metadata":null,"finish_reason":null,"later":1}`,
 		},
 
+		// Of a peer's events not every field is wanted.
+		{
+			"event", `{"event_type":"delta","content_items":[{"type":"text.delta"}],"created_at":1}`,
+			`{"role":"assistant","event_type":"delta","content_items":[{"type":"text.delta","text":""}],"usage_metadata":null,"finish_reason":null,"created_at":1}`,
+		},
+
 		{"tool", `{"name":"f","description":"","parameters":{"type":"object","properties":{"z":{"maximum":18446744073709551615},"a":{}}},"strict":true}`, ""},
 		{"tool", `{"name":"f","description":"ü"}`, ""},
 		{"tool", `{"name":"f","parameters":null}`, `{"name":"f","description":""}`},

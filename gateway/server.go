@@ -14,9 +14,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +34,7 @@ type Server struct {
 	metrics *metrics.Metrics
 	started time.Time
 	state   atomic.Pointer[state]
+	reload  sync.Mutex // one Reload at a time
 
 	draining atomic.Bool
 	streams  atomic.Int64 // open upstream streams
@@ -41,8 +44,12 @@ type Server struct {
 	stop context.CancelCauseFunc
 }
 
-// errShutdown ends the streams that outlive the drain.
-var errShutdown = errors.New("the server is shutting down")
+var (
+	// errShutdown ends the streams that outlive the drain, and answers those that come during it.
+	errShutdown = errors.New("the server is shutting down")
+	// errInternal is what a caller is told of a panic.
+	errInternal = errors.New("internal error; the server's log says more under the id of this request")
+)
 
 // Own is a row that a program adds to the models table: a client that it built itself, of its own Provider perhaps.
 type Own struct {
@@ -50,7 +57,7 @@ type Own struct {
 	Client *mmsp.Client
 }
 
-// New builds every row's client. Its errors are the configuration's: each names the row it stands in.
+// New builds every row's client. The error is a *TableError where rows cannot be served.
 func New(c *config.Config, log *slog.Logger, own ...Own) (*Server, error) {
 	first, err := newState(c, nil, own)
 	if err != nil {
@@ -83,6 +90,8 @@ func (s *Server) Models() []string { return slices.Clone(s.state.Load().listed) 
 // Reload swaps the configuration for new requests at once; running streams finish on the old one. A configuration
 // whose rows cannot be built changes nothing.
 func (s *Server) Reload(c *config.Config) error {
+	s.reload.Lock()
+	defer s.reload.Unlock()
 	old := s.state.Load()
 	next, err := newState(c, old, old.own)
 	if err != nil {
@@ -96,8 +105,9 @@ func (s *Server) Reload(c *config.Config) error {
 	return nil
 }
 
-// Serve answers on the listener until ctx ends, then drains: readiness flips, running streams get the given time to
-// finish, and those that do not are ended with an error event. It returns when everything has ended.
+// Serve answers on the listener until ctx ends, then drains: readiness flips, new streams are refused, and running ones
+// get the given time to finish; those that do not are ended with an error event. It returns when everything has ended,
+// and is called once.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, drain time.Duration) error {
 	background, cancel := context.WithCancel(context.Background())
 	saved := make(chan struct{})
@@ -105,6 +115,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, drain time.Du
 		defer close(saved)
 		s.metrics.Run(background)
 	}()
+	var connections sync.WaitGroup // with what answers on them
 	server := &http.Server{
 		Handler:           s,
 		BaseContext:       func(net.Listener) context.Context { return s.ctx },
@@ -112,6 +123,14 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, drain time.Du
 		IdleTimeout:       120 * time.Second,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ConnState: func(_ net.Conn, now http.ConnState) {
+			switch now {
+			case http.StateNew:
+				connections.Add(1)
+			case http.StateClosed:
+				connections.Done()
+			}
+		},
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -122,21 +141,34 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, drain time.Du
 		s.draining.Store(true)
 		s.log.Info("draining", "open_streams", s.streams.Load(), "limit", drain)
 		limit, stop := context.WithTimeout(context.Background(), drain)
-		err = server.Shutdown(limit)
-		stop()
-		if err != nil {
-			// Time is up: end what still runs, honestly, and give the last words a moment to go out.
-			s.stop(errShutdown)
-			limit, stop := context.WithTimeout(context.Background(), time.Second)
-			err = server.Shutdown(limit)
-			stop()
-			if err != nil {
-				err = server.Close()
-			}
+		// The listener stays open while streams run, so that probes and callers learn what is going on.
+		server.SetKeepAlivesEnabled(false)
+		for s.streams.Load() > 0 && limit.Err() == nil {
+			time.Sleep(10 * time.Millisecond)
 		}
+		if err = server.Shutdown(limit); errors.Is(err, context.DeadlineExceeded) {
+			err = nil
+		}
+		stop()
 		<-failed
 	}
+	// End what still runs, honestly, and give the last words a moment to go out.
 	s.stop(errShutdown)
+	limit, stop := context.WithTimeout(context.Background(), time.Second)
+	if server.Shutdown(limit) != nil {
+		err = errors.Join(err, server.Close())
+	}
+	stop()
+	ended := make(chan struct{})
+	go func() {
+		connections.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(time.Second):
+		err = errors.Join(err, errors.New("a request did not end"))
+	}
 	cancel()
 	<-saved
 	s.state.Load().http.CloseIdleConnections()
@@ -149,6 +181,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := &call{Server: s, state: current, w: w, r: r, began: time.Now(), id: requestID()}
 	w.Header().Set("X-Request-Id", call.id)
 	defer call.logged()
+	// However slowly a body comes, it does not come for ever.
+	_ = http.NewResponseController(w).SetReadDeadline(call.began.Add(bodyTime))
 
 	switch r.URL.Path {
 	case "/healthz":
@@ -166,7 +200,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	if strings.HasPrefix(r.URL.Path, "/v1/") && !current.authorized(r) {
+	if (strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, "/v1beta/")) && !current.authorized(r) {
 		s.metrics.Refuse(metrics.Unauthorized)
 		call.fail(&mmsp.AuthenticationError{Message: "a valid API key is required"})
 		return
@@ -197,6 +231,10 @@ type call struct {
 	began time.Time
 	id    string
 
+	row     *row             // of the model that is asked
+	counted *metrics.Request // nil until the model is
+	out     *eventWriter     // nil until then, too
+
 	// What the log line tells.
 	status  int
 	model   string
@@ -216,6 +254,7 @@ func (c *call) method(want string) bool {
 
 func (c *call) json(status int, body []byte) {
 	c.status = status
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(stuckTime))
 	h := c.w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
@@ -244,11 +283,27 @@ func (c *call) fail(err error) {
 			// Rounded up: a caller must not come back too early.
 			c.w.Header().Set("Retry-After", strconv.FormatInt(int64((upstream.RetryAfter+time.Second-1)/time.Second), 10))
 		}
-		if upstream.RequestID != "" && len(upstream.RequestID) <= 256 {
-			c.w.Header().Set("X-Upstream-Request-Id", upstream.RequestID)
+		if id := c.redact(upstream.RequestID); requestIDForm.MatchString(id) {
+			c.w.Header().Set("X-Upstream-Request-Id", id)
 		}
 	}
-	c.json(status, mmsp.AppendErrorJSON(nil, err))
+	c.json(status, c.errorJSON(err))
+}
+
+// requestIDForm is what of a provider's id may stand in a header.
+var requestIDForm = regexp.MustCompile(`^[!-~]{1,256}$`)
+
+// errorJSON is an error as it travels.
+func (c *call) errorJSON(err error) []byte {
+	return []byte(c.redact(string(mmsp.AppendErrorJSON(nil, err))))
+}
+
+// redact takes the secrets of the row out of a text: providers may repeat what they were sent.
+func (c *call) redact(text string) string {
+	if c.row == nil {
+		return text
+	}
+	return c.row.secrets.Replace(text)
 }
 
 // httpStatus is the status of an error that came before any event.
@@ -274,6 +329,8 @@ func httpStatus(err error) int {
 		return http.StatusNotFound
 	case errors.As(err, &upstream) && upstream.Status >= 400 && upstream.Status < 600:
 		return upstream.Status
+	case errors.Is(err, errInternal):
+		return http.StatusInternalServerError
 	case errors.Is(err, errShutdown):
 		return http.StatusServiceUnavailable
 	case errors.As(err, &timeout) && timeout.Timeout():
@@ -289,7 +346,7 @@ func (c *call) logged() {
 	}
 	attrs := []slog.Attr{
 		slog.String("id", c.id),
-		slog.String("method", c.r.Method),
+		slog.String("method", clip(c.r.Method)),
 		slog.String("path", clip(c.r.URL.Path)),
 		slog.Int("status", c.status),
 		slog.Duration("took", time.Since(c.began)),
@@ -306,7 +363,7 @@ func (c *call) logged() {
 	level := slog.LevelInfo
 	if c.err != nil {
 		level = slog.LevelWarn
-		attrs = append(attrs, slog.String("error", clip(c.err.Error())))
+		attrs = append(attrs, slog.String("error", clip(c.redact(c.err.Error()))))
 	}
 	c.log.LogAttrs(context.Background(), level, "request", attrs...)
 }
@@ -327,20 +384,22 @@ func (s *state) authorized(r *http.Request) bool {
 	if len(s.keys) == 0 {
 		return true
 	}
-	given := r.Header.Get("X-Api-Key")
+	given := []string{r.Header.Get("X-Api-Key"), r.Header.Get("X-Goog-Api-Key")}
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
-		given = token
+		given = append(given, token)
 	}
-	if given == "" {
-		given = r.Header.Get("X-Goog-Api-Key")
+	if r.URL.RawQuery != "" {
+		given = append(given, r.URL.Query().Get("key"))
 	}
-	if given == "" && r.URL.RawQuery != "" {
-		given = r.URL.Query().Get("key")
-	}
-	digest := sha256.Sum256([]byte(given))
 	found := 0
-	for i := range s.keys {
-		found |= subtle.ConstantTimeCompare(digest[:], s.keys[i][:])
+	for _, text := range given {
+		if text == "" {
+			continue
+		}
+		digest := sha256.Sum256([]byte(text))
+		for i := range s.keys {
+			found |= subtle.ConstantTimeCompare(digest[:], s.keys[i][:])
+		}
 	}
 	return found == 1
 }

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/auto"
 	"github.com/prism-shadow/mmsp-go/gateway/config"
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 	"github.com/prism-shadow/mmsp-go/internal/upstream"
 	"github.com/prism-shadow/mmsp-go/registry"
 )
@@ -26,7 +29,8 @@ type state struct {
 	keys   [][sha256.Size]byte
 	own    []Own
 
-	families *families // serves whole families by their own ids; nil with a models table
+	getenv   func(string) string // nil: os.Getenv
+	families *families           // serves whole families by their own ids; nil with a models table
 }
 
 // row is one model that callers may name.
@@ -34,6 +38,38 @@ type row struct {
 	counted string // the name it has in the metrics
 	client  *mmsp.Client
 	relay   bool // another MMSP server: messages are not judged here
+	secrets *strings.Replacer
+}
+
+// TableError says which rows of the models table cannot be served.
+type TableError struct{ Rows []RowError }
+
+// RowError is one of them.
+type RowError struct {
+	Row  int    // from 0
+	ID   string // that it is served under
+	Line int    // in the file; 0: not from a file
+	Err  error
+}
+
+func (e *RowError) Error() string { return fmt.Sprintf("models[%d] '%s': %v", e.Row, e.ID, e.Err) }
+func (e *RowError) Unwrap() error { return e.Err }
+
+// Error gives one row a line.
+func (e *TableError) Error() string {
+	var lines []string
+	for i := range e.Rows {
+		lines = append(lines, e.Rows[i].Error())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the rows' errors.
+func (e *TableError) Unwrap() (rows []error) {
+	for i := range e.Rows {
+		rows = append(rows, &e.Rows[i])
+	}
+	return rows
 }
 
 // newState builds the rows. The connections of old are kept where the limits that they were made with are the same.
@@ -44,27 +80,68 @@ func newState(c *config.Config, old *state, own []Own) (*state, error) {
 	} else {
 		s.http = upstream.NewHTTPClient(s.limits)
 	}
-	for _, key := range c.APIKeys {
+	for i, key := range c.APIKeys {
+		if key.IsZero() {
+			return nil, fmt.Errorf("api_keys[%d] is empty", i)
+		}
 		s.keys = append(s.keys, sha256.Sum256([]byte(key.Reveal())))
 	}
+	var bad TableError
 	for i := range c.Models {
 		model := &c.Models[i]
 		client, err := auto.New(model.ModelID, s.options(model))
-		if err != nil {
-			return nil, fmt.Errorf("models[%d] '%s': %w", i, model.ServerModelID, err)
+		if err == nil {
+			err = s.add(model.ServerModelID, client, secretsOf(model))
 		}
-		s.add(model.ServerModelID, client)
+		if err != nil {
+			bad.Rows = append(bad.Rows, RowError{i, model.ServerModelID, model.Line, err})
+		}
+	}
+	if bad.Rows != nil {
+		return nil, &bad
 	}
 	for _, o := range own {
-		s.add(o.ID, o.Client)
+		if err := s.add(o.ID, o.Client, nil); err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
 }
 
-func (s *state) add(id string, client *mmsp.Client) {
+func (s *state) add(id string, client *mmsp.Client, secrets []string) error {
+	if _, taken := s.rows[id]; taken {
+		return fmt.Errorf("the id %q is taken already", id)
+	}
 	_, relay := client.Provider().(mmsp.Forwarder)
-	s.rows[id] = &row{counted: id, client: client, relay: relay}
+	s.rows[id] = &row{counted: id, client: client, relay: relay, secrets: redactor(secrets)}
 	s.listed = append(s.listed, id)
+	return nil
+}
+
+// secretsOf returns what of a row must not be seen.
+func secretsOf(model *config.Model) []string {
+	secrets := []string{model.APIKey.Reveal()}
+	if model.APIKey.IsZero() {
+		secrets = append(secrets, os.Getenv("MMSP_API_KEY")) // only relay rows have no key of their own
+	}
+	for _, value := range model.Headers {
+		text := value.Reveal()
+		secrets = append(secrets, text, text[strings.LastIndexByte(text, ' ')+1:])
+	}
+	return secrets
+}
+
+// redactor takes secrets out of texts, as they are and as JSON spells them. What is shorter than a word is none.
+func redactor(secrets []string) *strings.Replacer {
+	var pairs []string
+	for _, secret := range secrets {
+		if len(secret) < 6 {
+			continue
+		}
+		quoted := jsonscan.AppendString(nil, secret)
+		pairs = append(pairs, secret, "[secret]", string(quoted[1:len(quoted)-1]), "[secret]")
+	}
+	return strings.NewReplacer(pairs...)
 }
 
 func httpOptions(c *config.Config) mmsp.HTTPOptions {
@@ -92,7 +169,7 @@ func (s *state) options(model *config.Model) mmsp.Options {
 	}
 	return mmsp.Options{
 		APIKey: model.APIKey, BaseURL: model.BaseURL, ClientType: model.ClientType, DefaultHeaders: headers,
-		HTTP: s.limits, HTTPClient: s.http, AllowPrivateFetch: s.config.HTTP.Fetch.AllowPrivate,
+		HTTP: s.limits, HTTPClient: s.http, AllowPrivateFetch: s.config.HTTP.Fetch.AllowPrivate, Getenv: s.getenv,
 	}
 }
 
@@ -148,7 +225,7 @@ func (f *families) row(s *state, model string) (*row, bool) {
 	if err != nil {
 		return nil, false
 	}
-	r := &row{counted: t.Name, client: client}
+	r := &row{counted: t.Name, client: client, secrets: redactor([]string{s.getenv(t.KeyVar)})}
 	if len(f.made) < maxFamilyModels {
 		f.made[model] = r
 	}
@@ -174,17 +251,23 @@ func environmentState(c *config.Config, getenv func(string) string) (*state, err
 	if err != nil {
 		return nil, err
 	}
+	s.getenv = getenv
 	s.families = &families{made: map[string]*row{}}
 	for _, t := range auto.Types() {
-		if t.KeyVar != "" && getenv(t.KeyVar) != "" {
-			s.families.types = append(s.families.types, t)
+		if t.KeyVar == "" || getenv(t.KeyVar) == "" {
+			continue
 		}
+		// What is wrong with the variables shows with any model.
+		if _, err := auto.New(t.Families[0], s.options(&config.Model{ClientType: t.Name})); err != nil {
+			return nil, err
+		}
+		s.families.types = append(s.families.types, t)
 	}
 	if len(s.families.types) == 0 {
 		return nil, ErrNoKeys
 	}
 	for _, model := range registry.List(registry.USD) {
-		if _, ok := s.row(model.ID); ok {
+		if r, ok := s.row(model.ID); ok && r.counted == model.ClientType {
 			s.listed = append(s.listed, model.ID)
 		}
 	}

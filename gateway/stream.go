@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +19,26 @@ import (
 
 // stream answers POST /v1/stream.
 func (c *call) stream() {
+	defer func() {
+		// A panic ends this request and no other.
+		if p := recover(); p != nil {
+			c.log.Error("panic", "id", c.id, "panic", clip(c.redact(fmt.Sprint(p))), "stack", string(debug.Stack()))
+			if c.status == 0 {
+				c.end(errInternal)
+				c.outcome = "failure"
+			}
+			c.counted.Fail(errInternal.Error())
+		}
+		if c.out != nil {
+			c.out.close()
+			c.streams.Add(-1)
+		}
+	}()
+	if c.draining.Load() {
+		c.w.Header().Set("Connection", "close")
+		c.fail(errShutdown)
+		return
+	}
 	refuse := func(kind metrics.RefusalKind, err error) {
 		c.metrics.Refuse(kind)
 		c.fail(err)
@@ -44,7 +65,7 @@ func (c *call) stream() {
 		refuse(metrics.UnknownModel, &mmsp.NotFoundError{Message: fmt.Sprintf("the model %.200q does not exist; GET /v1/models lists those that do", request.Model)})
 		return
 	}
-	c.model = request.Model
+	c.model, c.row = request.Model, row
 	messages, err := mmsp.ParseMessages(request.Messages, row.relay)
 	if err == nil && !row.relay {
 		messages = mmsp.NormalizeLegacy(messages)
@@ -59,58 +80,80 @@ func (c *call) stream() {
 		return
 	}
 
-	counted := c.metrics.Begin(row.counted)
+	c.counted = c.metrics.Begin(row.counted)
 	c.streams.Add(1)
-	defer c.streams.Add(-1)
-	out := newEventWriter(c.w, c.state.config.KeepAlive)
-	defer out.close()
+	c.out = newEventWriter(c.w, c.state.config.KeepAlive)
 	ctx := c.r.Context()
 	for event, err := range row.client.StreamingResponse(ctx, messages, &config) {
+		if c.outcome != "" {
+			break // nothing belongs to a stream after its end
+		}
 		switch {
 		case err != nil && errors.Is(context.Cause(ctx), errShutdown):
-			c.end(out, errShutdown)
+			c.end(errShutdown)
 			c.outcome = "cancelled"
-			counted.Fail(errShutdown.Error())
+			c.counted.Fail(errShutdown.Error())
 		case err != nil && ctx.Err() != nil:
-			c.err, c.outcome, c.status = err, "disconnect", out.status()
-			counted.Disconnect()
+			c.err = err
+			c.disconnected()
 		case err != nil:
-			c.end(out, err)
+			c.end(err)
 			c.outcome = "failure"
-			counted.Fail(err.Error())
+			c.counted.Fail(c.redact(err.Error()))
 		case event.Type == mmsp.EventStop:
-			counted.FirstEvent()
-			c.usage, c.outcome = event.Usage, "success"
-			out.last(&event)
-			c.status = out.status()
-			counted.Succeed(metrics.Tokens{Prompt: event.Usage.PromptTokens, Cached: event.Usage.CachedTokens, Thoughts: event.Usage.ThoughtsTokens, Response: event.Usage.ResponseTokens})
+			c.counted.FirstEvent()
+			var tokens metrics.Tokens
+			if u := event.Usage; u != nil { // a relayed stop may lack it
+				tokens = metrics.Tokens{Prompt: u.PromptTokens, Cached: u.CachedTokens, Thoughts: u.ThoughtsTokens, Response: u.ResponseTokens}
+			}
+			c.usage = event.Usage
+			if c.out.last(&event) != nil {
+				c.disconnected()
+				return
+			}
+			c.outcome, c.status = "success", c.out.status()
+			c.counted.Succeed(tokens)
 		default:
-			counted.FirstEvent()
-			if out.event(&event) != nil {
+			c.counted.FirstEvent()
+			if c.out.event(&event) != nil {
 				// The caller is gone; leaving the loop ends the upstream request.
-				c.outcome, c.status = "disconnect", out.status()
-				counted.Disconnect()
+				c.disconnected()
 				return
 			}
 		}
 	}
+	if c.outcome == "" {
+		err := &mmsp.IncompleteStreamError{Client: row.client.Provider().Class(), Reason: "it has no stop"}
+		c.end(err)
+		c.outcome = "failure"
+		c.counted.Fail(err.Error())
+	}
+}
+
+// disconnected notes that the caller went away first.
+func (c *call) disconnected() {
+	c.outcome, c.status = "disconnect", c.out.status()
+	c.counted.Disconnect()
 }
 
 // end answers with the error that ends the stream: as an HTTP status while nothing is out, else as the last event.
-func (c *call) end(out *eventWriter, err error) {
+func (c *call) end(err error) {
 	c.err = err
 	var (
 		empty     *mmsp.EmptyResponseError
 		arguments *mmsp.ToolCallArgumentParseError
 		protocol  *mmsp.StreamProtocolError
+		upstream  *mmsp.UpstreamError
 	)
-	inBand := errors.As(err, &empty) || errors.As(err, &arguments) || errors.As(err, &protocol) // the provider did answer
-	if !inBand && out.withhold() {
+	// The provider did answer: so it is said behind a 200, also when another server said it so.
+	inBand := errors.As(err, &empty) || errors.As(err, &arguments) || errors.As(err, &protocol) ||
+		errors.As(err, &upstream) && upstream.Wire != nil && upstream.Status == 0
+	if c.out == nil || !inBand && c.out.withhold() {
 		c.fail(err)
 		return
 	}
-	out.failure(err)
-	c.status = out.status()
+	c.out.failure(c.errorJSON(err))
+	c.status = c.out.status()
 }
 
 // body reads the request's body within its limits.
@@ -146,6 +189,7 @@ func (c *call) body() ([]byte, error) {
 			body = append(body, 0)[:len(body)]
 		}
 	}
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{}) // from here on only the end of the caller is read
 	if depth := c.state.config.Limits.MaxDepth; depth < jsonscan.MaxDepth {
 		if err := jsonscan.CheckDepth(body, depth); err != nil {
 			return nil, &mmsp.InvalidRequestError{Message: "the body is not acceptable JSON: " + err.Error()}
@@ -161,13 +205,13 @@ const bytesOver = 512
 // waits when nothing more is ready. While the model is silent a comment keeps the connection alive.
 type eventWriter struct {
 	w         http.ResponseWriter
-	flusher   http.Flusher
+	control   *http.ResponseController
 	keepAlive time.Duration
 
 	mu      sync.Mutex
-	timer   *time.Timer
-	quiet   bool // nothing was written since the timer last fired
-	started bool // the header is out
+	timer   *time.Timer // nil: no comments
+	wrote   time.Time   // when anything was last written
+	started bool        // the header is out
 	closed  bool
 	buf     []byte
 	err     error
@@ -178,56 +222,58 @@ const (
 	writeBytes = 16 << 10
 	// stuckTime is how long a caller may leave a write waiting.
 	stuckTime = 5 * time.Minute
+	// bodyTime is how long the body of a request may take.
+	bodyTime = 5 * time.Minute
 )
 
 func newEventWriter(w http.ResponseWriter, keepAlive time.Duration) *eventWriter {
-	flusher, _ := w.(http.Flusher)
-	out := &eventWriter{w: w, flusher: flusher, keepAlive: keepAlive, quiet: true}
+	out := &eventWriter{w: w, control: http.NewResponseController(w), keepAlive: keepAlive, wrote: time.Now()}
 	if keepAlive > 0 {
+		out.mu.Lock() // the timer may fire before its variable is set
+		defer out.mu.Unlock()
 		out.timer = time.AfterFunc(keepAlive, out.tick)
 	}
 	return out
 }
 
-// tick runs every keepAlive. It also moves the deadline of writes along, which ends those that a caller never reads.
+// tick runs when keepAlive may have passed without a write.
 func (o *eventWriter) tick() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed || o.err != nil {
 		return
 	}
-	_ = http.NewResponseController(o.w).SetWriteDeadline(time.Now().Add(stuckTime))
-	if o.quiet {
+	wait := o.keepAlive - time.Since(o.wrote)
+	if wait <= 0 {
 		o.buf = append(o.buf, ": keep-alive\n\n"...)
 		o.flush()
+		wait = o.keepAlive
 	}
-	o.quiet = true
-	o.timer.Reset(o.keepAlive)
-}
-
-func (o *eventWriter) start() {
-	if o.started {
-		return
-	}
-	o.started = true
-	h := o.w.Header()
-	h.Set("Content-Type", "text/event-stream; charset=utf-8")
-	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no")
-	o.w.WriteHeader(http.StatusOK)
+	o.timer.Reset(wait)
 }
 
 // flush writes what is collected. The caller holds the lock.
 func (o *eventWriter) flush() {
-	o.start()
-	if _, err := o.w.Write(o.buf); err != nil && o.err == nil {
+	if !o.started {
+		o.started = true
+		h := o.w.Header()
+		h.Set("Content-Type", "text/event-stream; charset=utf-8")
+		h.Set("Cache-Control", "no-cache")
+		h.Set("X-Accel-Buffering", "no")
+		o.w.WriteHeader(http.StatusOK)
+	}
+	_ = o.control.SetWriteDeadline(time.Now().Add(stuckTime))
+	_, err := o.w.Write(o.buf)
+	if err == nil {
+		if err = o.control.Flush(); errors.Is(err, http.ErrNotSupported) {
+			err = nil
+		}
+	}
+	if o.err == nil {
 		o.err = err
 	}
 	o.buf = o.buf[:0]
-	o.quiet = false
-	if o.flusher != nil {
-		o.flusher.Flush()
-	}
+	o.wrote = time.Now()
 }
 
 // event takes the next event. Its error says that the caller is gone.
@@ -243,26 +289,26 @@ func (o *eventWriter) event(e *mmsp.Event) error {
 	return o.err
 }
 
-// last takes the stop event and ends the stream.
-func (o *eventWriter) last(e *mmsp.Event) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.buf = append(o.buf, "data: "...)
-	o.buf = e.AppendJSON(o.buf)
-	o.buf = append(o.buf, "\n\ndata: [DONE]\n\n"...)
-	o.flush()
-	o.closed = true
+// last takes the stop event and ends the stream. Its error says that the caller was gone before.
+func (o *eventWriter) last(e *mmsp.Event) error {
+	return o.end(e.AppendJSON(nil))
 }
 
 // failure ends the stream with an error event.
-func (o *eventWriter) failure(err error) {
+func (o *eventWriter) failure(errorJSON []byte) { _ = o.end(errorJSON) }
+
+// end writes the last event and the mark of the end, once.
+func (o *eventWriter) end(payload []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.buf = append(o.buf, "data: "...)
-	o.buf = mmsp.AppendErrorJSON(o.buf, err)
-	o.buf = append(o.buf, "\n\ndata: [DONE]\n\n"...)
-	o.flush()
-	o.closed = true
+	if !o.closed {
+		o.closed = true
+		o.buf = append(o.buf, "data: "...)
+		o.buf = append(o.buf, payload...)
+		o.buf = append(o.buf, "\n\ndata: [DONE]\n\n"...)
+		o.flush()
+	}
+	return o.err
 }
 
 // withhold reports whether nothing is out yet; the answer is then the caller's to give, and no comment follows.

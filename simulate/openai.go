@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -59,7 +60,7 @@ func (f *fault) fill(known map[int]fault) {
 	status := f.status
 	*f = known[status]
 	f.status = status
-	f.message = cmp.Or(f.message, fmt.Sprintf("Simulated error %d: %s", status, http.StatusText(status)))
+	f.message = cmp.Or(f.message, fmt.Sprintf("Simulated error: %s", cmp.Or(http.StatusText(status), strconv.Itoa(status))))
 }
 
 // bad is a 400 in the manner of OpenAI.

@@ -396,12 +396,12 @@ func words(text string) []string {
 	return slices.DeleteFunc(split, func(word string) bool { return strings.Trim(word, "-'_") == "" })
 }
 
-// pieces splits a text before its spaces, and a longer word into pieces of a dozen characters.
+// pieces splits a text before its spaces, and a longer word into pieces of eight characters.
 func pieces(text string) []string {
 	var all []string
 	start, length := 0, 0
 	for at, r := range text {
-		if length == 12 || length > 0 && unicode.IsSpace(r) {
+		if length == 8 || length > 0 && unicode.IsSpace(r) {
 			all = append(all, text[start:at])
 			start, length = at, 0
 		}

@@ -1,9 +1,23 @@
 // Package simulate holds simulated model providers: HTTP handlers that speak the real wire protocols and answer from
-// what was sent, so that a server can be shown and tested without a key and without a network.
+// what was sent, so that a server can be shown and tested without a key and without a network. The history is checked
+// as strictly as the providers do.
 //
-// The last thing the user said chooses what happens. Words anywhere in it, in any case, combine: think, redacted, call,
-// parallel, interleaved, image, error 429 (any status), fail, cut, clean, slow, long, length, refuse, filter, empty.
-// Without one of them the answer reports what was received. The history is checked as strictly as the providers do.
+// What the user said last chooses what happens. These words count anywhere in it, in any case, and combine; without one
+// of them the answer reports what was received.
+//
+//	think        thinking first, with the protocol's proof; also where the request asks for thinking
+//	redacted     the same, but not shown
+//	call         a call of one of the request's tools, its arguments filled from the prompt
+//	parallel     two or three calls; interleaved: their fragments alternate (Chat, Responses)
+//	image        a description of the pictures that were sent
+//	error 429    an HTTP error, any status from 400 to 599
+//	fail         an error inside the stream
+//	cut          the connection breaks; cut and clean: the body just ends
+//	slow         the first byte late and every chunk late, in multiples of the pace
+//	long         some hundred chunks
+//	length       the token limit is reached halfway
+//	refuse       a refusal; filter: a content filter instead
+//	empty        nothing
 package simulate
 
 import (

@@ -1,12 +1,12 @@
 package simulate
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -268,28 +268,23 @@ func TestTurnsEffortAndPictures(t *testing.T) {
 }
 
 func TestHTTPErrors(t *testing.T) {
-	openaiError := func(kind, code string) string {
-		return `"type":"` + kind + `"|"code":` + code + `|"param":|"message":"`
-	}
-	anthropicError := func(kind string) string {
-		return `{"error":{"message":|"type":"` + kind + `"|"request_id":"req_|"type":"error"}`
-	}
+	const invalid = "invalid_request_error"
 	cases := []struct {
 		name, method, path, key, body string
 		status                        int
-		openai, anthropic             string // pieces of the body, separated by |
+		openai, code, anthropic       string // the type and code of the error
 	}{
-		{"wrong key", "POST", "", "no", "", 401, openaiError("invalid_request_error", `"invalid_api_key"`), anthropicError("authentication_error")},
-		{"unknown route", "POST", "/x", "", "{}", 404, openaiError("invalid_request_error", "null"), anthropicError("not_found_error")},
-		{"wrong method", "GET", "", "", "", 405, openaiError("invalid_request_error", "null"), anthropicError("invalid_request_error")},
-		{"malformed", "POST", "", "", `{"model":`, 400, openaiError("invalid_request_error", "null"), anthropicError("invalid_request_error")},
-		{"not an object", "POST", "", "", `[]`, 400, openaiError("invalid_request_error", `"invalid_type"`), anthropicError("invalid_request_error")},
-		{"too large", "POST", "", "", strings.Repeat(" ", maxBody+1), 413, openaiError("invalid_request_error", "null"), anthropicError("request_too_large")},
-		{"error 429", "POST", "", "", "say", 429, openaiError("requests", `"rate_limit_exceeded"`), anthropicError("rate_limit_error")},
-		{"error 500", "POST", "", "", "say", 500, openaiError("server_error", "null"), anthropicError("api_error")},
-		{"error 401", "POST", "", "", "say", 401, openaiError("invalid_request_error", `"invalid_api_key"`), anthropicError("authentication_error")},
-		{"ERROR 529", "POST", "", "", "say", 529, openaiError("server_error", "null"), anthropicError("overloaded_error")},
-		{"unknown model", "POST", "", "", "say", 404, openaiError("invalid_request_error", `"model_not_found"`), anthropicError("not_found_error")},
+		{"wrong key", "POST", "", "no", "", 401, invalid, "invalid_api_key", "authentication_error"},
+		{"unknown route", "POST", "/x", "", "{}", 404, invalid, "", "not_found_error"},
+		{"wrong method", "GET", "", "", "", 405, invalid, "", invalid},
+		{"malformed", "POST", "", "", `{"model":`, 400, invalid, "", invalid},
+		{"not an object", "POST", "", "", `[]`, 400, invalid, "invalid_type", invalid},
+		{"too large", "POST", "", "", strings.Repeat(" ", maxBody+1), 413, invalid, "", "request_too_large"},
+		{"error 429", "POST", "", "", "say", 429, "requests", "rate_limit_exceeded", "rate_limit_error"},
+		{"error 500", "POST", "", "", "say", 500, "server_error", "", "api_error"},
+		{"error 401", "POST", "", "", "say", 401, invalid, "invalid_api_key", "authentication_error"},
+		{"think, then ERROR 529", "POST", "", "", "say", 529, "server_error", "", "overloaded_error"},
+		{"unknown model", "POST", "", "", "say", 404, invalid, "model_not_found", "not_found_error"},
 	}
 	for _, protocol := range protocols {
 		p := dial(t, protocol, Options{Key: "sk-right", Models: []string{"m"}})
@@ -315,14 +310,18 @@ func TestHTTPErrors(t *testing.T) {
 				if response.StatusCode != c.status || response.Header.Get("Content-Type") != "application/json" {
 					t.Fatalf("status %d, %s", response.StatusCode, text)
 				}
-				want := c.openai
+				answer, kind := parse(t, string(text)), c.openai
 				if protocol == "messages" {
-					want = c.anthropic
-				}
-				for piece := range strings.SplitSeq(want, "|") {
-					if !bytes.Contains(text, []byte(piece)) {
-						t.Errorf("no %s in %s", piece, text)
+					kind = c.anthropic
+					id := answer.at("request_id").text()
+					if answer.at("type").text() != "error" || id == "" || id != response.Header.Get("Request-Id") {
+						t.Errorf("answer %s", text)
 					}
+				} else if answer.at("error.code").text() != c.code {
+					t.Errorf("code in %s", text)
+				}
+				if answer.at("error.type").text() != kind || answer.at("error.message").text() == "" {
+					t.Errorf("error %s", text)
 				}
 				if got := response.Header.Get("Retry-After"); (got == "1") != (c.status == 429) {
 					t.Errorf("Retry-After %q", got)
@@ -392,6 +391,58 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%s: %d output tokens", protocol, n)
 		}
 	}
+}
+
+func TestLongAnswerHasManyChunks(t *testing.T) {
+	for _, protocol := range protocols {
+		all := frames(t, dial(t, protocol, Options{}).ok(ask(protocol, "a long story of Oslo", `"stream":true`)))
+		if len(all) < 300 {
+			t.Errorf("%s: %d events", protocol, len(all))
+		}
+	}
+}
+
+func TestObjectsBeginWithTheirType(t *testing.T) {
+	text, err := json.Marshal(object{"usage": nil, "a": []object{{"x": "<&>", "type": "t"}}, "id": 1, "z": object{}, "index": 0})
+	if want := `{"id":1,"index":0,"a":[{"type":"t","x":"\u003c\u0026\u003e"}],"usage":null,"z":{}}`; string(text) != want || err != nil {
+		t.Errorf("got %s, %v", text, err)
+	}
+	p := dial(t, "chat", Options{})
+	if body := p.ok(ask("chat", "a < b & c", `"stream":true`)); !strings.Contains(body, "<") || strings.Contains(body, `\u003c`) {
+		t.Error("events escape what JSON need not")
+	}
+}
+
+// FuzzRequests makes sure that no request, history or schema makes a provider panic.
+func FuzzRequests(f *testing.F) {
+	for _, protocol := range protocols {
+		tools := map[string]string{"chat": chatTools, "responses": responsesTools, "messages": messagesTools}[protocol]
+		f.Add(ask(protocol, "think, parallel interleaved calls, length", tools, `"stream":true`))
+		f.Add(ask(protocol, "redacted image error 999", `"stream":true`))
+	}
+	f.Add(`{"model":"m","messages":[null,{"role":"user","content":[null]}],"max_tokens":1}`)
+	f.Add(`{"model":"m","input":[null,{"role":"user","content":[null,{"type":"input_image"}]}]}`)
+	f.Add(`{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{"type":"tool_result"},{"type":"image"}]}],"tools":[null]}`)
+	providers := map[string]*Provider{"/chat/completions": Chat(Options{}), "/responses": Responses(Options{}), "/v1/messages": Messages(Options{})}
+	f.Fuzz(func(t *testing.T, body string) {
+		for route, provider := range providers {
+			w := httptest.NewRecorder()
+			r := httptest.NewRequest(http.MethodPost, route, strings.NewReader(body))
+			r.Header.Set("Anthropic-Version", "2023-06-01")
+			func() {
+				defer func() {
+					if p := recover(); p != nil && p != http.ErrAbortHandler {
+						panic(p)
+					}
+				}()
+				provider.ServeHTTP(w, r)
+			}()
+			var refused struct{ Error struct{ Message string } }
+			if w.Code != http.StatusOK && (json.Unmarshal(w.Body.Bytes(), &refused) != nil || refused.Error.Message == "") {
+				t.Errorf("%s: status %d, %s", route, w.Code, w.Body)
+			}
+		}
+	})
 }
 
 func TestPrefixesAreBounded(t *testing.T) {

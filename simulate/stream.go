@@ -2,14 +2,51 @@ package simulate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 )
 
 // object is a JSON object under construction.
-type object = map[string]any
+type object map[string]any
+
+// leading are the keys that providers write first. What they write before the rest is what fast readers look at.
+var leading = []string{
+	"type", "id", "object", "created", "model", "service_tier", "system_fingerprint", "index", "choices", "name",
+}
+
+// MarshalJSON writes the leading keys first and the others in alphabetical order.
+func (o object) MarshalJSON() ([]byte, error) {
+	rank := func(key string) int {
+		if i := slices.Index(leading, key); i >= 0 {
+			return i
+		}
+		return len(leading)
+	}
+	keys := slices.SortedFunc(maps.Keys(o), func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+	})
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	for i, key := range keys {
+		text.WriteByte("{,"[min(i, 1)])
+		_ = encoder.Encode(key)
+		text.WriteByte(':')
+		if err := encoder.Encode(o[key]); err != nil {
+			return nil, err
+		}
+	}
+	if len(keys) == 0 {
+		text.WriteByte('{')
+	}
+	text.WriteByte('}')
+	return text.Bytes(), nil
+}
 
 // stream writes server-sent events. After the caller has gone it writes nothing and waits for nothing, so that who uses
 // it only has to stop looping.

@@ -31,10 +31,10 @@ type scenario struct {
 
 // sample is what one round of a scenario gave. CPU is the gateway's alone.
 type sample struct {
-	perSecond   float64
-	cpuPerChunk time.Duration
-	first       time.Duration // median, from the request to the first token
-	transit     time.Duration // median, from the provider's write to the reader's read
+	perSecond float64
+	cpu       time.Duration // of all requests
+	first     time.Duration // median, from the request to the first token
+	transit   time.Duration // median, from the provider's write to the reader's read
 }
 
 // body is a request of a conversation, for /v1/stream or for Chat Completions.
@@ -161,10 +161,10 @@ func load(ctx context.Context, t *target, s *scenario) (sample, error) {
 		first, transit = append(first, r.first), append(transit, r.transit...)
 	}
 	return sample{
-		perSecond:   float64(s.requests) / took.Seconds(),
-		cpuPerChunk: spent / time.Duration(s.requests*s.chunks),
-		first:       median(first),
-		transit:     median(transit),
+		perSecond: float64(s.requests) / took.Seconds(),
+		cpu:       spent,
+		first:     median(first),
+		transit:   median(transit),
 	}, err
 }
 

@@ -138,7 +138,10 @@ func measure(ctx context.Context, binary string, rounds, streams int) (err error
 	}
 	for i := range scenarios {
 		s := &scenarios[i]
-		fmt.Printf("\n%-32s%11s%9s%12s%9s%9s%15s%14s\n", s.title, "requests/s", "/floor", "µs/chunk", "/proxy", "/floor", "first token", "transit p50")
+		unit, divisor := "µs/chunk", float64(s.requests*s.chunks)
+		if s.bodyBytes > 0 { // the request is what costs
+			unit, divisor = "µs/request", float64(s.requests)
+		}
 		of := func(t *target, value func(sample) float64) float64 {
 			var values []float64
 			for _, one := range samples[s][t] {
@@ -147,9 +150,10 @@ func measure(ctx context.Context, binary string, rounds, streams int) (err error
 			return median(values)
 		}
 		perSecond := func(one sample) float64 { return one.perSecond }
-		cpu := func(one sample) float64 { return float64(one.cpuPerChunk.Nanoseconds()) / 1000 }
+		cpu := func(one sample) float64 { return milliseconds(one.cpu) * 1000 / divisor }
 		first := func(one sample) float64 { return milliseconds(one.first) }
 		transit := func(one sample) float64 { return milliseconds(one.transit) }
+		fmt.Printf("\n%-32s%11s%9s%12s%9s%9s%15s%14s\n", s.title, "requests/s", "/floor", unit, "/proxy", "/floor", "first token", "transit p50")
 		fmt.Printf("%-32s%11.0f%9s%12s%9s%9s%12.2f ms%11.2f ms\n", "  direct", of(direct, perSecond), "", "", "", "", of(direct, first), of(direct, transit))
 		for _, t := range gateways {
 			fmt.Printf("%-32s%11.0f%9.2f%12.2f%9.2f%9.2f%+12.2f ms%11.2f ms\n", "  "+t.name,

@@ -418,7 +418,7 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		if event.Last {
 			response.Finish()
 		} else {
-			_ = 0
+			response.Close()
 		}
 	}()
 

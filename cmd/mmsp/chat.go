@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,11 @@ import (
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/auto"
 )
+
+var thinkingLevels = []string{
+	string(mmsp.ThinkingNone), string(mmsp.ThinkingLow), string(mmsp.ThinkingMedium),
+	string(mmsp.ThinkingHigh), string(mmsp.ThinkingXHigh), string(mmsp.ThinkingMax),
+}
 
 func chatCommand() *cobra.Command {
 	var connection connectionFlags
@@ -25,6 +31,9 @@ func chatCommand() *cobra.Command {
 		Short: "Talk to a model in the terminal; without a prompt, turn by turn",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if thinking != "" && !slices.Contains(thinkingLevels, thinking) {
+				return fmt.Errorf("--thinking %s: one of %s is wanted", thinking, strings.Join(thinkingLevels, ", "))
+			}
 			client, err := auto.New(args[0], connection.options())
 			if err != nil {
 				return err
@@ -44,16 +53,17 @@ func chatCommand() *cobra.Command {
 			}
 			t := &terminal{
 				session: client.NewSession(), config: &config, asJSON: asJSON,
-				in: bufio.NewReader(c.InOrStdin()), out: c.OutOrStdout(), color: isTerminal(c.OutOrStdout()),
+				lines: make(chan string), out: c.OutOrStdout(), color: isTerminal(c.OutOrStdout()),
 			}
 			if len(args) > 1 {
 				_, err := t.turn(c.Context(), mmsp.UserMessage(mmsp.Text(strings.Join(args[1:], " "))))
 				return err
 			}
+			go t.read(c.InOrStdin())
 			return t.talk(c.Context())
 		},
 	}
-	c.Flags().StringVar(&thinking, "thinking", "", "thinking level: none, low, medium, high, xhigh or max")
+	c.Flags().StringVar(&thinking, "thinking", "", "thinking level: "+strings.Join(thinkingLevels, ", "))
 	c.Flags().StringVar(&system, "system", "", "system prompt")
 	c.Flags().StringVar(&toolsFile, "tools", "", "JSON `FILE` with a list of tools {name, description, parameters}")
 	c.Flags().StringVar(&traceID, "trace-id", "", "record the conversation under this relative path of MMSP_CACHE_DIR")
@@ -75,7 +85,7 @@ func isTerminal(w io.Writer) bool {
 type terminal struct {
 	session *mmsp.Session
 	config  *mmsp.Config
-	in      *bufio.Reader
+	lines   chan string // of the input; closed at its end
 	out     io.Writer
 	color   bool
 	asJSON  bool
@@ -84,9 +94,9 @@ type terminal struct {
 // talk reads one line a turn until the input ends. A call that the model makes is answered by the next line.
 func (t *terminal) talk(ctx context.Context) error {
 	for {
-		line, err := t.ask("> ")
-		if err != nil {
-			return nil
+		line, ok := t.ask(ctx, "> ")
+		if !ok {
+			return ctx.Err()
 		}
 		if line == "" {
 			continue
@@ -98,14 +108,14 @@ func (t *terminal) talk(ctx context.Context) error {
 				return err
 			}
 			if err != nil {
-				fmt.Fprintln(t.out, "error:", err)
+				fmt.Fprintln(t.out, "error:", printable(err.Error()))
 				break
 			}
 			message = mmsp.UserMessage()
 			for _, call := range answer.ToolCalls() {
-				result, err := t.ask("result of " + call.Name + "> ")
-				if err != nil {
-					return nil
+				result, ok := t.ask(ctx, "result of "+printable(call.Name)+"> ")
+				if !ok {
+					return ctx.Err()
 				}
 				message.ContentItems = append(message.ContentItems, mmsp.ToolResult(call.ToolCallID, result))
 			}
@@ -116,15 +126,30 @@ func (t *terminal) talk(ctx context.Context) error {
 	}
 }
 
-func (t *terminal) ask(prompt string) (string, error) {
+// read hands out the lines of the input. It may wait for one when the command has ended long ago.
+func (t *terminal) read(in io.Reader) {
+	defer close(t.lines)
+	reader := bufio.NewReader(in)
+	for {
+		line, err := reader.ReadString('\n')
+		if err != nil && line == "" {
+			return
+		}
+		t.lines <- strings.TrimSpace(line)
+	}
+}
+
+// ask returns the next line of the input, false at its end and when ctx ends.
+func (t *terminal) ask(ctx context.Context, prompt string) (string, bool) {
 	if !t.asJSON {
 		fmt.Fprint(t.out, prompt)
 	}
-	line, err := t.in.ReadString('\n')
-	if err != nil && line == "" {
-		return "", err
+	select {
+	case line, ok := <-t.lines:
+		return line, ok
+	case <-ctx.Done():
+		return "", false
 	}
-	return strings.TrimSpace(line), nil
 }
 
 // turn streams one answer.
@@ -158,14 +183,14 @@ func (t *terminal) turn(ctx context.Context, message mmsp.Message) (mmsp.Message
 // show prints an event; kind is the kind of the item under way.
 func (t *terminal) show(event *mmsp.Event, kind string) string {
 	if event.Type == mmsp.EventStop {
-		fmt.Fprintln(t.out, t.dim("["+string(event.FinishReason)+usageText(event.Usage)+"]"))
+		fmt.Fprintln(t.out, t.dim("["+printable(string(event.FinishReason))+usageText(event.Usage)+"]"))
 		return ""
 	}
 	item := &event.Item
 	if !item.Type.IsDelta() {
 		switch item.Type {
 		case mmsp.InlineDataDone, mmsp.InlineThinkingDone:
-			fmt.Fprintf(t.out, "[%s, %d bytes]", item.MimeType, len(item.Data))
+			fmt.Fprintf(t.out, "[%s, %d bytes]", printable(item.MimeType), len(item.Data))
 		case mmsp.EmbeddingDone:
 			fmt.Fprintf(t.out, "[vector of %d dimensions]", len(item.Embedding))
 		}
@@ -204,6 +229,9 @@ func (t *terminal) dim(text string) string {
 }
 
 func usageText(u *mmsp.Usage) (text string) {
+	if u == nil {
+		return ""
+	}
 	for _, part := range []struct {
 		name  string
 		count *int64

@@ -13,6 +13,18 @@ import (
 )
 
 func main() {
+	// The first signal asks the command to end; what then takes too long, the second ends.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	if err := rootCommand().ExecuteContext(ctx); err != nil {
+		if !errors.Is(err, context.Canceled) {
+			fmt.Fprintln(os.Stderr, "mmsp:", printable(err.Error()))
+		}
+		os.Exit(1)
+	}
+}
+
+func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "mmsp",
 		Short:         "One message format and one streaming grammar for every model provider",
@@ -20,13 +32,5 @@ func main() {
 		SilenceErrors: true,
 	}
 	root.AddCommand(serveCommand(), chatCommand(), modelsCommand(), versionCommand())
-	// The first signal asks the command to end; what then takes too long, the second ends.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	if err := root.ExecuteContext(ctx); err != nil {
-		if !errors.Is(err, context.Canceled) {
-			fmt.Fprintln(os.Stderr, "mmsp:", err)
-		}
-		os.Exit(1)
-	}
+	return root
 }

@@ -37,7 +37,7 @@ func modelsCommand() *cobra.Command {
 					return json.NewEncoder(out).Encode(ids)
 				}
 				for _, id := range ids {
-					fmt.Fprintln(out, id)
+					fmt.Fprintln(out, printable(id))
 				}
 				return nil
 			}

@@ -59,16 +59,42 @@ func serveCommand() *cobra.Command {
 }
 
 func serve(ctx context.Context, c *cobra.Command, f *serveFlags) error {
-	var handler slog.Handler = slog.NewTextHandler(c.ErrOrStderr(), nil)
-	if f.logFormat == "json" {
+	var handler slog.Handler
+	switch f.logFormat {
+	case "text":
+		handler = slog.NewTextHandler(c.ErrOrStderr(), nil)
+	case "json":
 		handler = slog.NewJSONHandler(c.ErrOrStderr(), nil)
+	default:
+		return fmt.Errorf("--log-format %s: text or json is wanted", f.logFormat)
 	}
 	log := slog.New(handler)
+	if f.check && (f.file == "" || f.demo) {
+		return errors.New("--check needs a configuration file: --config FILE")
+	}
 
+	flagsWin := func(served *config.Config) {
+		if f.host != "" {
+			served.Listen.Host = f.host
+		}
+		if f.portGiven {
+			served.Listen.Port = f.port
+		}
+	}
 	load := func() (*config.Config, error) {
-		return config.Load(f.file, config.LoadOptions{
+		loaded, err := config.Load(f.file, config.LoadOptions{
 			ClientTypes: auto.Accepted(), Features: config.Features{Endpoints: endpoints}, HostOverride: f.host,
 		})
+		if err == nil {
+			flagsWin(loaded)
+		}
+		return loaded, err
+	}
+	fromEnvironment := func(served *config.Config) {
+		if key := os.Getenv("MMSP_SERVER_API_KEY"); key != "" {
+			served.APIKeys = []mmsp.Secret{mmsp.NewSecret(key)}
+		}
+		flagsWin(served)
 	}
 	var served *config.Config
 	var server *gateway.Server
@@ -81,16 +107,16 @@ func serve(ctx context.Context, c *cobra.Command, f *serveFlags) error {
 		}
 		defer demo.Close()
 		served = demo.config()
+		fromEnvironment(served)
 		server, err = gateway.New(served, log)
 	case f.file != "":
 		if served, err = load(); err == nil {
 			server, err = gateway.New(served, log)
+			err = located(f.file, err)
 		}
 	default:
 		served = new(config.Defaults())
-		if key := os.Getenv("MMSP_SERVER_API_KEY"); key != "" {
-			served.APIKeys = []mmsp.Secret{mmsp.NewSecret(key)}
-		}
+		fromEnvironment(served)
 		server, err = gateway.NewFromEnvironment(served, os.Getenv, log)
 		if errors.Is(err, gateway.ErrNoKeys) {
 			err = fmt.Errorf("nothing to serve: no configuration file and none of the keys %s in the environment; `mmsp serve --demo` needs neither", strings.Join(gateway.KeyVariables(), ", "))
@@ -110,12 +136,6 @@ func serve(ctx context.Context, c *cobra.Command, f *serveFlags) error {
 		return err
 	}
 
-	if f.host != "" {
-		served.Listen.Host = f.host
-	}
-	if f.portGiven {
-		served.Listen.Port = f.port
-	}
 	if len(served.APIKeys) == 0 && !served.AllowOpen && !config.Loopback(served.Listen.Host) {
 		return fmt.Errorf("without keys the server is open to everybody who reaches %s; set MMSP_SERVER_API_KEY, or listen on 127.0.0.1", served.Listen.Host)
 	}
@@ -133,22 +153,24 @@ func serve(ctx context.Context, c *cobra.Command, f *serveFlags) error {
 	if f.file != "" && !f.demo {
 		hangup := make(chan os.Signal, 1)
 		signal.Notify(hangup, syscall.SIGHUP)
-		defer signal.Stop(hangup)
 		go func() {
 			for range hangup {
-				reload(load, server, served.Listen, log)
+				reload(f.file, load, server, served.Listen, log)
 			}
 		}()
-		defer close(hangup)
+		defer func() {
+			signal.Stop(hangup)
+			close(hangup)
+		}()
 	}
 	return server.Serve(ctx, listener, f.drain)
 }
 
 // reload reads the file again. A bad file changes nothing.
-func reload(load func() (*config.Config, error), server *gateway.Server, listen config.Listen, log *slog.Logger) {
+func reload(file string, load func() (*config.Config, error), server *gateway.Server, listen config.Listen, log *slog.Logger) {
 	next, err := load()
 	if err == nil {
-		err = server.Reload(next)
+		err = located(file, server.Reload(next))
 	}
 	if err != nil {
 		log.Error("the configuration was not reloaded; the old one goes on serving", "error", err)
@@ -161,4 +183,19 @@ func reload(load func() (*config.Config, error), server *gateway.Server, listen 
 	if next.Listen != listen {
 		log.Warn("a change of the listen address takes a restart")
 	}
+}
+
+// located says of rows that cannot be served where in the file they stand.
+func located(file string, err error) error {
+	var table *gateway.TableError
+	if !errors.As(err, &table) {
+		return err
+	}
+	var problems []config.Problem
+	for _, row := range table.Rows {
+		problems = append(problems, config.Problem{
+			File: file, Line: row.Line, Where: fmt.Sprintf("models[%d] '%s'", row.Row, row.ID), Message: row.Err.Error(),
+		})
+	}
+	return &config.Error{Problems: problems}
 }

@@ -2,6 +2,7 @@ package openaichat
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
@@ -227,7 +228,7 @@ func (d *Decoder) toolCall(call *ToolCallDelta) {
 					call.Name = s.String()
 				case "arguments":
 					if s.Kind() == '{' { // the object itself instead of its text
-						call.Arguments = string(s.Raw())
+						call.Arguments = strings.ToValidUTF8(string(s.Raw()), "\uFFFD")
 					} else {
 						call.Arguments = s.String()
 					}

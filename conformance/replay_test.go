@@ -1,0 +1,115 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prism-shadow/mmsp-go"
+)
+
+// TestReplay reads a turn of a recorded conversation and sends it back: the request carries what the recorded request
+// of the next turn carried for the calls and the proofs of that turn.
+func TestReplay(t *testing.T) {
+	recordings := load(t)
+	turns := 0
+	for _, c := range clients {
+		provider := c.provider(t, "http://provider.test/v1", canned{})
+		for _, r := range recordings {
+			next := slices.IndexFunc(recordings, func(next *recording) bool {
+				return r.conversation != "" && next.conversation == r.conversation && next.turn == r.turn+1 && next.request != nil
+			})
+			if r.protocol != c.protocol || next < 0 {
+				continue
+			}
+			turns++
+			t.Run(c.name+"/"+r.path, func(t *testing.T) {
+				o := run(withAnswer(t, r.answer()), provider)
+				if o.stop == nil {
+					t.Skipf("the turn ends in an error and cannot be replayed: %v", o.err)
+				}
+				answer := mmsp.AssistantMessage()
+				for i := range o.events {
+					if item := o.events[i].Item; item.Type != "" && !item.Type.IsDelta() {
+						answer.ContentItems = append(answer.ContentItems, item)
+					}
+				}
+				request, err := provider.Prepare(t.Context(), []mmsp.Message{mmsp.UserMessage(mmsp.Text("Question.")), answer}, &mmsp.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				sent, recorded := carried(t, request.Body), carried(t, recordings[next].request)
+				for kind, values := range sent {
+					for _, value := range values {
+						if len(recorded[kind]) > 0 && !slices.ContainsFunc(recorded[kind], func(other string) bool { return sameCarried(kind, value, other) }) {
+							t.Errorf("%s: sent\n%.300s\nrecorded\n%.900s", kind, value, strings.Join(recorded[kind], "\n"))
+						}
+					}
+				}
+			})
+		}
+	}
+	if turns == 0 {
+		t.Error("no conversation has two turns")
+	}
+}
+
+// carried collects what a request carries of calls ("<id> <name> <arguments>") and proofs, wherever it stands.
+func carried(t *testing.T, request []byte) map[string][]string {
+	var root object
+	if err := json.Unmarshal(request, &root); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]string{}
+	add := func(kind string, id, name, arguments any) {
+		if text, ok := arguments.(string); ok {
+			found[kind] = append(found[kind], fmt.Sprintf("%v %v %s", id, name, text))
+		} else {
+			text, _ := json.Marshal(arguments)
+			found[kind] = append(found[kind], fmt.Sprintf("%v %v %s", id, name, text))
+		}
+	}
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, element := range v {
+				walk(element)
+			}
+		case map[string]any:
+			function, _ := v["function"].(map[string]any)
+			switch {
+			case v["type"] == "tool_use":
+				add("call", v["id"], v["name"], v["input"])
+			case v["type"] == "function_call":
+				add("call", v["call_id"], v["name"], v["arguments"])
+			case v["type"] == "function" && v["id"] != nil:
+				add("call", v["id"], function["name"], function["arguments"])
+			}
+			for _, proof := range []string{"signature", "encrypted_content", "reasoning_content", "reasoning"} {
+				if text, ok := v[proof].(string); ok && text != "" {
+					found[proof] = append(found[proof], text)
+				}
+			}
+			if v["type"] == "redacted_thinking" {
+				found["redacted"] = append(found["redacted"], fmt.Sprint(v["data"]))
+			}
+			for _, value := range v {
+				walk(value)
+			}
+		}
+	}
+	walk(map[string]any(root))
+	return found
+}
+
+func sameCarried(kind, a, b string) bool {
+	if kind != "call" {
+		return a == b
+	}
+	headA, argumentsA, _ := strings.Cut(a, "{")
+	headB, argumentsB, _ := strings.Cut(b, "{")
+	return headA == headB && sameJSON([]byte("{"+argumentsA), []byte("{"+argumentsB))
+}

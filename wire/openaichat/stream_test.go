@@ -1,0 +1,154 @@
+package openaichat
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// show writes what a chunk says in one line.
+func show(c *Chunk) string {
+	var says []string
+	add := func(name, value string) {
+		if value != "" {
+			says = append(says, name+"="+value)
+		}
+	}
+	add("reasoning_content", c.Delta.ReasoningContent)
+	add("reasoning", c.Delta.Reasoning)
+	for _, p := range c.Delta.Parts {
+		if p.Thinking {
+			add("thinking", p.Text)
+		} else {
+			add("text", p.Text)
+		}
+	}
+	add("refusal", c.Delta.Refusal)
+	for _, t := range c.Delta.ToolCalls {
+		add("call", fmt.Sprintf("%d/%s/%s/%s", t.Index, t.ID, t.Name, t.Arguments))
+	}
+	add("finish", c.FinishReason)
+	if c.Usage != nil {
+		line := ""
+		for _, n := range []*int64{c.Usage.PromptTokens, c.Usage.CachedTokens, c.Usage.CompletionTokens, c.Usage.ReasoningTokens} {
+			if n == nil {
+				line += "-,"
+			} else {
+				line += fmt.Sprint(*n, ",")
+			}
+		}
+		add("usage", strings.TrimSuffix(line, ","))
+	}
+	add("error", string(c.Error))
+	if c.HasChoice {
+		says = append(says, "choice")
+	}
+	return strings.Join(says, " ")
+}
+
+var decodeTests = []struct{ name, data, want string }{
+	{"nothing", `{}`, ""},
+	{"null", `null`, ""},
+	{"another kind", `[1]`, ""},
+	{"no choice", `{"id":"x","choices":[],"created":1}`, ""},
+	{"null choices", `{"choices":null}`, ""},
+	{"a null choice", `{"choices":[null]}`, "choice"},
+	{"text", ` {"id":"x","choices":[{"index":0,"delta":{"role":"assistant","content":"héllo\n\ud83d\ude00"},"logprobs":null,"finish_reason":null}]} `, "text=héllo\n😀 choice"},
+	{"nulls", `{"choices":[{"delta":{"content":null,"reasoning_content":null,"reasoning":null,"refusal":null,"tool_calls":null},"finish_reason":null}],"usage":null,"error":null}`, "choice"},
+	{"null delta", `{"choices":[{"delta":null}]}`, "choice"},
+	{"values of other kinds", `{"choices":[{"delta":{"content":7,"reasoning":{},"refusal":[],"tool_calls":"x"},"finish_reason":{}}],"usage":"x"}`, "choice"},
+	{"every text", `{"choices":[{"delta":{"reasoning_content":"a","reasoning":"b","content":"c","refusal":"d"}}]}`, "reasoning_content=a reasoning=b text=c refusal=d choice"},
+	{"the first choice only", `{"choices":[{"delta":{"content":"a"}},{"delta":{"content":"b"},"finish_reason":"stop"}]}`, "text=a choice"},
+	{"finish reasons", `{"choices":[{"finish_reason":"stop"}]}`, "finish=stop choice"},
+	{"an unusual finish reason", `{"choices":[{"finish_reason":"weird"}]}`, "finish=weird choice"},
+	{"empty finish reason", `{"choices":[{"finish_reason":""}]}`, "choice"},
+	{"content parts", `{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"a"},{"text":"b"},7]},{"type":"thinking","thinking":"c"},{"type":"text","text":"d"},{"type":"image_url"},"e",null]}}]}`, "thinking=ab thinking=c text=d choice"},
+	{"calls", `{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{\"q\":"}},{"index":1,"function":{"arguments":""}}]}}]}`, `call=0/a/f/{"q": call=1/// choice`},
+	{"calls without an index", `{"choices":[{"delta":{"tool_calls":[{"id":"a"},{"index":null},{"index":-2},{"index":"1"},{"index":4294967296}]}}]}`, "call=-1/a// call=-1/// call=-1/// call=-1/// call=-1/// choice"},
+	{"calls of no shape", `{"choices":[{"delta":{"tool_calls":[null,{"function":null},"x"]}}]}`, "call=-1/// call=-1/// call=-1/// choice"},
+	{"arguments as an object", `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":{"n": 18446744073709551615}}}]}}]}`, `call=0//f/{"n": 18446744073709551615} choice`},
+	{"a whole answer", `{"choices":[{"message":{"content":"a","tool_calls":[{"id":"k","function":{"name":"f","arguments":"{}"}},{"id":"l","function":{"name":"g","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`, "text=a call=0/k/f/{} call=1/l/g/{} finish=tool_calls choice"},
+	{"usage", `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":5,"total_tokens":14,"prompt_tokens_details":{"audio_tokens":0,"cached_tokens":2},"completion_tokens_details":{"reasoning_tokens":1,"audio_tokens":0}}}`, "usage=9,2,5,1"},
+	{"usage without details", `{"usage":{"prompt_tokens":0,"completion_tokens":1.0,"prompt_tokens_details":null,"completion_tokens_details":[]}}`, "usage=0,-,1,-"},
+	{"counts that are none", `{"usage":{"prompt_tokens":-1,"completion_tokens":1e400,"completion_tokens_details":{"reasoning_tokens":"7"}}}`, "usage=-,-,-,-"},
+	{"usage in x_groq", `{"x_groq":{"id":"x","usage":{"prompt_tokens":1}},"choices":[]}`, "usage=1,-,-,-"},
+	{"usage in both places", `{"usage":{"prompt_tokens":2},"x_groq":{"usage":{"prompt_tokens":1}}}`, "usage=2,-,-,-"},
+	{"error", `{"error":{"message":"m"},"choices":[]}`, `error={"message":"m"}`},
+	{"error as a string", `{"error":"m"}`, `error="m"`},
+	{"errors of nothing", `{"error":{}}`, ""},
+	{"no error", `{"error":false,"choices":[]}`, ""},
+	{"the last of two keys", `{"choices":[{"delta":{"content":"a","content":"b","reasoning":"c","reasoning":"d","tool_calls":[{"id":"x"}],"tool_calls":[{"id":"y"}]}}],"error":"e","error":null}`, "reasoning=d text=b call=-1/y// choice"},
+	{"keys with escapes", `{"\u0063hoices":[{"delt\u0061":{"content":"a"}}]}`, "text=a choice"},
+	{"case matters", `{"Choices":[{"delta":{"content":"a"}}]}`, ""},
+}
+
+func TestDecode(t *testing.T) {
+	var d Decoder // one for all: nothing of a chunk may show in the next
+	for _, tt := range decodeTests {
+		for range 2 {
+			if c, err := d.Decode([]byte(tt.data)); err != nil || show(c) != tt.want {
+				t.Errorf("%s: got %s (%v), want %s", tt.name, show(c), err, tt.want)
+			}
+		}
+	}
+}
+
+func TestDecodeErrors(t *testing.T) {
+	var d Decoder
+	for _, data := range []string{``, ` `, `{`, `{"choices":[`, `{"choices":[{"delta":{"content":"a`, `{"choices":[]} x`, `{"a" 1}`, `{"a":1,}`, `{a:1}`, `hello`, `{"choices":[{"delta":{"content":tru}}]}`, `{"x":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}`} {
+		if c, err := d.Decode([]byte(data)); err == nil {
+			t.Errorf("%.40s was read as %s", data, show(c))
+		}
+	}
+}
+
+// TestDecodeAllocations: a chunk of text costs its text and the list it stands in.
+func TestDecodeAllocations(t *testing.T) {
+	var d Decoder
+	data := []byte(`{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{"content":" world"},"logprobs":null,"finish_reason":null}]}`)
+	if n := testing.AllocsPerRun(100, func() {
+		if _, err := d.Decode(data); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 1 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestEncode(t *testing.T) {
+	request := Request{
+		Model: "m", Stream: true, Tools: &[]Tool{{"function", json.RawMessage("{\n \"name\": \"f\" }")}}, ToolChoice: "auto",
+		Messages: []Message{{Role: "system", Content: "<é&>\u2028"}, {Role: "tool", ToolCallID: "k", Content: ""}, {Role: "assistant", Reasoning: new(""), ToolCalls: []ToolCall{{"k", "function", FunctionCall{"f", "{ }"}}}}},
+	}
+	const want = `{"model":"m","stream":true,"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"auto","messages":[{"role":"system","content":"<é&>\u2028"},` +
+		`{"role":"tool","tool_call_id":"k","content":""},{"role":"assistant","tool_calls":[{"id":"k","type":"function","function":{"name":"f","arguments":"{ }"}}],"reasoning":""}]}`
+	if got, err := request.Encode(); err != nil || string(got) != want {
+		t.Errorf("got  %s (%v)\nwant %s", got, err, want)
+	}
+}
+
+// FuzzDecode: no input panics, what is not JSON may be read leniently but what is JSON is always read, as text in UTF-8.
+func FuzzDecode(f *testing.F) {
+	for _, tt := range decodeTests {
+		f.Add([]byte(tt.data))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var d Decoder
+		c, err := d.Decode(data)
+		if err != nil {
+			if json.Valid(data) && !strings.Contains(err.Error(), "nested too deeply") {
+				t.Errorf("%q is JSON: %v", data, err)
+			}
+			return
+		}
+		first := show(c)
+		if c.Error == nil && !utf8.ValidString(first) {
+			t.Errorf("%q gives %q", data, first)
+		}
+		if c, err = d.Decode(data); err != nil || show(c) != first {
+			t.Errorf("%q read again: %s (%v), first %s", data, show(c), err, first)
+		}
+	})
+}
