@@ -58,6 +58,40 @@ func (e *UniEvent) Reset() {
 	*e = UniEvent{Type: EventDelta, Deltas: e.Deltas[:0]}
 }
 
+// Add appends an empty delta of the given type and item id for the caller to fill, and returns it.
+func (e *UniEvent) Add(t ItemType, itemID string) *Delta {
+	if len(e.Deltas) < cap(e.Deltas) {
+		e.Deltas = e.Deltas[:len(e.Deltas)+1]
+	} else {
+		e.Deltas = append(e.Deltas, Delta{})
+	}
+	d := &e.Deltas[len(e.Deltas)-1]
+	*d = Delta{ItemID: itemID}
+	d.Type = t
+	return d
+}
+
+// AddText appends a text delta.
+func (e *UniEvent) AddText(itemID, text string) *Delta {
+	d := e.Add(TextDelta, itemID)
+	d.Text = text
+	return d
+}
+
+// AddThinking appends a thinking delta.
+func (e *UniEvent) AddThinking(itemID, thinking string) *Delta {
+	d := e.Add(ThinkingDelta, itemID)
+	d.Thinking = thinking
+	return d
+}
+
+// AddToolCall appends a tool call delta. Name and id ride the first delta of a call; arguments is a fragment.
+func (e *UniEvent) AddToolCall(itemID string, call CallRef, id, name, arguments string) *Delta {
+	d := e.Add(ToolCallDelta, itemID)
+	d.Call, d.ToolCallID, d.Name, d.Arguments = call, id, name, arguments
+	return d
+}
+
 // Delta is a piece of an item with what StreamItems needs to know of it and the public stream never shows.
 type Delta struct {
 	Item

@@ -415,7 +415,7 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 	var event mmsp.UniEvent
 	defer func() {
 		if event.Last {
-			select {}
+			response.Finish()
 		} else {
 			response.Close()
 		}

@@ -221,6 +221,8 @@ func TestStream(t *testing.T) {
 			{"type":"content_block_start","index":3,"content_block":{"type":"compaction","content":null}}
 			{"type":"content_block_delta","index":3,"delta":{"type":"compaction_delta","content":"no"}}
 			{"type":"content_block_delta","index":3,"delta":{"type":"text_delta","text":"no"}}
+			{"type":"content_block_start","index":4,"content_block":{"type":"text","text":""}}
+			{"type":"content_block_delta","index":4,"delta":{"type":"input_json_delta","partial_json":"{}"}}
 			` + text + "\n" + end, textItems, usual,
 		},
 
@@ -265,6 +267,7 @@ func TestStream(t *testing.T) {
 		{
 			"foreign events", `{"type":"ping"}
 			event: heartbeat\ndata: not JSON
+			data:
 			event: gateway.cost\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"no"}}
 			event: message_delta\ndata: {"type":"message_mystery","delta":{"stop_reason":"max_tokens"}}
 			data: {"type":"gateway_error","error":{"message":"no"}}

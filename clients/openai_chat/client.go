@@ -216,27 +216,21 @@ func (c *Client) transformModelOutputToUniEvent(modelOutput *openaichat.Chunk, e
 	delta := &modelOutput.Delta
 	switch {
 	case delta.ReasoningContent != "" && delta.Reasoning != "":
-		event.Deltas = append(event.Deltas, mmsp.Delta{
-			Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: delta.ReasoningContent}, ItemID: "reasoning_content",
-		})
+		event.AddThinking("reasoning_content", delta.ReasoningContent)
 	case delta.ReasoningContent != "":
-		event.Deltas = append(event.Deltas, mmsp.Delta{
-			Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: delta.ReasoningContent, Fidelity: reasoningContentField}, ItemID: "reasoning_content",
-		})
+		event.AddThinking("reasoning_content", delta.ReasoningContent).Fidelity = reasoningContentField
 	case delta.Reasoning != "":
-		event.Deltas = append(event.Deltas, mmsp.Delta{
-			Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: delta.Reasoning, Fidelity: reasoningField}, ItemID: "reasoning",
-		})
+		event.AddThinking("reasoning", delta.Reasoning).Fidelity = reasoningField
 	}
-	for _, part := range delta.Parts {
-		if part.Thinking {
-			event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: part.Text}, ItemID: "content"})
+	for i := range delta.Parts {
+		if part := &delta.Parts[i]; part.Thinking {
+			event.AddThinking("content", part.Text)
 		} else {
-			event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.TextDelta, Text: part.Text}, ItemID: "content"})
+			event.AddText("content", part.Text)
 		}
 	}
 	if delta.Refusal != "" {
-		event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.TextDelta, Text: delta.Refusal, Fidelity: refusalMark}, ItemID: "refusal"})
+		event.AddText("refusal", delta.Refusal).Fidelity = refusalMark
 		event.Type, event.StopDetail = mmsp.EventStop, &mmsp.StopDetail{Kind: "refusal"}
 	}
 	for i := range delta.ToolCalls {
@@ -245,10 +239,7 @@ func (c *Client) transformModelOutputToUniEvent(modelOutput *openaichat.Chunk, e
 		if id == "" {
 			id = call.Name // some endpoints give calls no id
 		}
-		event.Deltas = append(event.Deltas, mmsp.Delta{
-			Item:   mmsp.Item{Type: mmsp.ToolCallDelta, Name: call.Name, Arguments: call.Arguments, ToolCallID: id},
-			ItemID: "tool_calls", Call: mmsp.CallRef{Keyed: true, Index: call.Index},
-		})
+		event.AddToolCall("tool_calls", mmsp.CallRef{Keyed: true, Index: call.Index}, id, call.Name, call.Arguments)
 	}
 	if modelOutput.FinishReason != "" {
 		event.Type = mmsp.EventStop

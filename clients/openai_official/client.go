@@ -255,12 +255,12 @@ func (c *Client) convertPart(event *mmsp.UniEvent, part openairesponses.Part, it
 	switch {
 	case part.Text == "":
 	case part.Type == openairesponses.PartRefusal:
-		event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.TextDelta, Text: part.Text, Fidelity: refusalMark}, ItemID: "refusal"})
+		event.AddText("refusal", part.Text).Fidelity = refusalMark
 		event.Type, event.StopDetail = mmsp.EventStop, &mmsp.StopDetail{Kind: "refusal"}
 	case part.Type == openairesponses.PartOutputText:
-		event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.TextDelta, Text: part.Text}, ItemID: itemID})
+		event.AddText(itemID, part.Text)
 	case part.Type == openairesponses.PartReasoningText, part.Type == openairesponses.PartSummaryText:
-		event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: part.Text}, ItemID: itemID})
+		event.AddThinking(itemID, part.Text)
 	}
 }
 
@@ -282,9 +282,7 @@ func (c *Client) transformModelOutputToUniEvent(modelOutput *openairesponses.Eve
 		switch item.Type {
 		case openairesponses.ItemMessage:
 			if !done || item.Phase != "" {
-				event.Deltas = append(event.Deltas, mmsp.Delta{
-					Item: mmsp.Item{Type: mmsp.TextDelta, Fidelity: fidelity{Phase: item.Phase}.encode()}, ItemID: item.ID,
-				})
+				event.AddText(item.ID, "").Fidelity = fidelity{Phase: item.Phase}.encode()
 			}
 			for _, part := range item.Content {
 				c.convertPart(event, part, item.ID)
@@ -292,40 +290,34 @@ func (c *Client) transformModelOutputToUniEvent(modelOutput *openairesponses.Eve
 		case openairesponses.ItemReasoning:
 			// Before the item is done its encrypted content may be cut, so that only the done event has it.
 			var kept fidelity
-			text := ""
+			var text strings.Builder
 			switch {
 			case len(item.Summary) > 0:
 				kept.Channel = "summary"
 				for _, part := range item.Summary {
-					text += part.Text
+					text.WriteString(part.Text)
 				}
 			case len(item.Content) > 0:
 				kept.Channel = "content"
 				for _, part := range item.Content {
-					text += part.Text
+					text.WriteString(part.Text)
 				}
 			}
 			kept.EncryptedContent, kept.Signature, kept.Format = item.EncryptedContent, item.Signature, item.Format
 			if kept.EncryptedContent != "" || kept.Signature != "" {
 				kept.Issuer = c.issuer
 			}
-			if proof := kept.encode(); !done || text != "" || proof != nil {
-				event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: text, Fidelity: proof}, ItemID: item.ID})
+			if proof := kept.encode(); !done || text.Len() > 0 || proof != nil {
+				event.AddThinking(item.ID, text.String()).Fidelity = proof
 			}
 		case openairesponses.ItemFunctionCall:
 			if !done || item.Name != "" || item.Arguments != "" {
-				event.Deltas = append(event.Deltas, mmsp.Delta{
-					Item:   mmsp.Item{Type: mmsp.ToolCallDelta, Name: item.Name, Arguments: item.Arguments, ToolCallID: item.CallID},
-					ItemID: cmp.Or(item.ID, item.CallID), Call: mmsp.CallRef{Keyed: true, Index: modelOutput.OutputIndex},
-				})
+				event.AddToolCall(cmp.Or(item.ID, item.CallID), mmsp.CallRef{Keyed: true, Index: modelOutput.OutputIndex}, item.CallID, item.Name, item.Arguments)
 			}
 		}
 	case openairesponses.EventFunctionCallArgumentsDelta, openairesponses.EventFunctionCallArgumentsDone:
 		if modelOutput.Arguments != "" {
-			event.Deltas = append(event.Deltas, mmsp.Delta{
-				Item:   mmsp.Item{Type: mmsp.ToolCallDelta, Arguments: modelOutput.Arguments, ToolCallID: modelOutput.CallID},
-				ItemID: modelOutput.ItemID, Call: mmsp.CallRef{Keyed: true, Index: modelOutput.OutputIndex},
-			})
+			event.AddToolCall(modelOutput.ItemID, mmsp.CallRef{Keyed: true, Index: modelOutput.OutputIndex}, modelOutput.CallID, "", modelOutput.Arguments)
 		}
 	case openairesponses.EventCompleted, openairesponses.EventIncomplete:
 		event.Type = mmsp.EventStop

@@ -43,7 +43,7 @@ func NewHTTPClient(o mmsp.HTTPOptions) *http.Client {
 			MaxIdleConnsPerHost:    1024,
 			IdleConnTimeout:        90 * time.Second,
 			ReadBufferSize:         4 << 10, // a slow stream holds these as long as it lasts
-			WriteBufferSize:        4 << 10,
+			WriteBufferSize:        1 << 10, // holds a request's header; what is longer bypasses it
 			DisableCompression:     true, // a compressed stream delays its events
 			ForceAttemptHTTP2:      true,
 		},
@@ -134,7 +134,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 			}
 			after, asked := retryAfter(resp.Header)
 			if attempt >= c.retries || after > c.retryWait || !worthRetrying(resp.Status, resp.Header) {
-				return nil, statusError(ctx, resp)
+				return nil, statusError(ctx, resp, req)
 			}
 			resp.Finish()
 			if asked {

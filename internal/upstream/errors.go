@@ -97,14 +97,14 @@ func (e *canceledError) Unwrap() []error { return []error{e.cause, e.err} }
 func canceled(ctx context.Context) error { return &canceledError{context.Cause(ctx), ctx.Err()} }
 
 // statusError reads what it may of an error answer and ends it.
-func statusError(ctx context.Context, resp *Response) error {
+func statusError(ctx context.Context, resp *Response, req *http.Request) error {
 	resp.Linger(errorBodyWait)
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, errorBodyBytes))
 	resp.Finish()
 	if ctx.Err() != nil {
 		return canceled(ctx)
 	}
-	e := &StatusError{Status: resp.Status, Header: resp.Header, Body: body}
+	e := &StatusError{Status: resp.Status, Header: resp.Header, Body: []byte(redact(string(body), req))}
 	e.RetryAfter, _ = retryAfter(resp.Header)
 	for _, name := range []string{"X-Request-Id", "Request-Id", "X-Goog-Request-Id", "X-Amzn-Requestid", "Cf-Ray"} {
 		if e.RequestID = resp.Header.Get(name); e.RequestID != "" {
@@ -196,7 +196,11 @@ func redact(text string, req *http.Request) string {
 			text = strings.ReplaceAll(text, secret, "[…]")
 		}
 	}
-	for _, values := range req.Header {
+	for name, values := range req.Header {
+		switch name {
+		case "Accept", "Content-Type", "User-Agent", "Anthropic-Version", "Anthropic-Beta": // ordinary words
+			continue
+		}
 		for _, value := range values {
 			hide(value)
 			hide(value[strings.LastIndexByte(value, ' ')+1:])

@@ -118,6 +118,9 @@ func TestDecode(t *testing.T) {
 // line puts an event in a few words.
 func line(e *Event) string {
 	parts := []string{strings.TrimPrefix(e.Type, "response.")}
+	if strings.Contains(e.Type, "item") && e.Item.Type == "" {
+		return "nothing"
+	}
 	for _, part := range append(append([]Part{e.Part}, e.Item.Summary...), e.Item.Content...) {
 		if part.Text != "" {
 			parts = append(parts, part.Text)
@@ -194,7 +197,7 @@ func TestTracker(t *testing.T) {
 		{"text.done alone", []string{addedM, textM, partM, doneM}, "output_item.added p/output_text.done ab/content_part.done/output_item.done"},
 		{"part.done alone", []string{addedM, partM, doneM}, "output_item.added p/content_part.done ab/output_item.done"},
 		{"item.done alone", []string{addedM, doneM}, "output_item.added p/output_item.done ab"},
-		{"item.done unannounced", []string{doneM, doneM}, "output_item.done ab p/output_item.done"},
+		{"item.done unannounced", []string{doneM, doneM}, "output_item.done ab p/nothing"},
 		{"keyless deltas", []string{`{"type":"response.output_text.delta","delta":"ab"}`, textM, doneM}, "output_text.delta ab/output_text.done/output_item.done"},
 		{"a second part without deltas", []string{addedM, deltaM, strings.ReplaceAll(textM, `"content_index":0`, `"content_index":1`), doneM},
 			"output_item.added p/output_text.delta ab/output_text.done ab/output_item.done"},
@@ -212,8 +215,8 @@ func TestTracker(t *testing.T) {
 		{"call in fragments", []string{addedC, deltaC, argsC, doneC}, "output_item.added n/function_call_arguments.delta {} of c at 0/function_call_arguments.done/output_item.done"},
 		{"call with arguments.done alone", []string{addedC, argsC, doneC}, "output_item.added n/function_call_arguments.done {} of c at 0/output_item.done"},
 		{"call with item.done alone", []string{addedC, doneC}, "output_item.added n/output_item.done {}"},
-		{"call unannounced", []string{deltaC, argsC, doneC, doneC}, "function_call_arguments.delta/function_call_arguments.done/output_item.done n {}/output_item.done"},
-		{"call announced without a name", []string{strings.ReplaceAll(addedC, `"n"`, `null`), deltaC, doneC}, "output_item.added/function_call_arguments.delta/output_item.done n {}"},
+		{"call unannounced", []string{deltaC, argsC, doneC, doneC}, "function_call_arguments.delta/function_call_arguments.done/output_item.done n {}/nothing"},
+		{"call announced without a name", []string{strings.ReplaceAll(addedC, `"n"`, `null`), deltaC, doneC}, "nothing/function_call_arguments.delta/output_item.done n {}"},
 		{"call without any ids", []string{
 			`{"type":"response.output_item.added","item":{"type":"function_call","id":null,"call_id":"c","name":"n"}}`,
 			`{"type":"response.function_call_arguments.delta","item_id":null,"delta":"{}"}`,

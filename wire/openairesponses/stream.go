@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"strings"
 
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
@@ -363,7 +364,9 @@ func (d *Decoder) item(item *Item, done bool) {
 func (d *Decoder) parts(parts []Part) []Part {
 	s := &d.scanner
 	for first := true; s.Element(&first); {
-		parts = append(parts, d.part())
+		if part := d.part(); part != (Part{}) || len(parts) == 0 { // many empty ones take no memory
+			parts = append(parts, part)
+		}
 	}
 	return parts
 }
@@ -405,7 +408,7 @@ func partOf(eventType string) string {
 // arguments reads the text of an object, or the object itself.
 func (d *Decoder) arguments() string {
 	if d.scanner.Kind() == '{' {
-		return string(d.scanner.Raw())
+		return strings.ToValidUTF8(string(d.scanner.Raw()), "\uFFFD")
 	}
 	return d.scanner.String()
 }

@@ -102,6 +102,10 @@ func (t *Tracker) itemDone(e *Event) {
 	if item == nil {
 		item = t.add(e, done.Type, done.ID)
 	} else {
+		if item.done {
+			done.Type = "" // told twice
+			return
+		}
 		done.Name, done.Phase = "", ""
 		e.OutputIndex = item.index
 	}
