@@ -32,7 +32,8 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s) each, one after the other
 
 .PHONY: bench
 bench: ## Run the benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem ./bench/...
+	cd bench && MMSP_BENCH=1 $(GO) test -count=1 -v .
+	cd bench && $(GO) run ./server
 
 .PHONY: lint
 lint: ## Check the format (gofumpt), go vet and staticcheck

@@ -114,10 +114,16 @@ func (c *Client) stream(ctx context.Context, messages []Message, config *Config,
 		waiting.CreatedAt = time.Now().UnixMilli()
 		holds = true
 	}
-	// end closes the last item and decides between the stop and an error.
+	// end decides between the stop, before which the last item is closed, and an error.
 	end := func(failure error) {
 		failure = causeOf(ctx, failure)
-		if failure == nil && !gone {
+		switch { // what a cut stream left open stays open
+		case failure != nil || gone:
+		case finish == "":
+			failure = &IncompleteStreamError{Client: class, Reason: "no finish reason arrived"}
+		case usage == nil:
+			failure = &IncompleteStreamError{Client: class, Reason: "no usage arrived"}
+		default:
 			failure = items.end()
 		}
 		release(true)
@@ -135,12 +141,6 @@ func (c *Client) stream(ctx context.Context, messages []Message, config *Config,
 			return
 		case ctx.Err() != nil: // cancelled over the last items: no stop, no trace
 			fail(context.Cause(ctx))
-			return
-		case finish == "":
-			fail(&IncompleteStreamError{Client: class, Reason: "no finish reason arrived"})
-			return
-		case usage == nil:
-			fail(&IncompleteStreamError{Client: class, Reason: "no usage arrived"})
 			return
 		case !anything:
 			fail(&EmptyResponseError{Client: class, FinishReason: finish, Usage: usage, StopDetail: detail})

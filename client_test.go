@@ -97,8 +97,8 @@ func TestStreamingResponse(t *testing.T) {
 			"",
 		},
 
-		{"no finish reason", []step{says(text("", "a")), usage(Usage{})}, []string{`text.delta "a"`, `text.done "a"`}, incomplete + ": no finish reason"},
-		{"no usage", []step{says(text("", "a")), finish(FinishStop)}, []string{`text.delta "a"`, `text.done "a"`}, incomplete + ": no usage"},
+		{"no finish reason", []step{says(text("", "a")), usage(Usage{})}, []string{`text.delta "a"`}, incomplete + ": no finish reason"},
+		{"no usage", []step{says(text("", "a")), finish(FinishStop)}, []string{`text.delta "a"`}, incomplete + ": no usage"},
 		{"nothing", nil, nil, incomplete},
 		{"no content", []step{ends(FinishStop)}, nil, empty + `: (finish reason "stop")`},
 		{

@@ -38,13 +38,17 @@ const (
 )
 
 func contenders(t testing.TB) []contender {
-	chat, messages := chatStream(), messagesStream()
+	chat, padded, messages := chatStream(false), chatStream(true), messagesStream()
+	openaiChat := func(o mmsp.Options) (mmsp.Provider, error) { return openaichat.New(o) }
+	antMessages := func(o mmsp.Options) (mmsp.Provider, error) { return antmessages.New(o) }
 	return []contender{
-		{"Chat", product, convert(t, chat, func(o mmsp.Options) (mmsp.Provider, error) { return openaichat.New(o) })},
+		{"Chat", product, convert(t, chat, openaiChat)},
 		{"Chat", byHand, handwritten(chat, floor.Chat)},
 		{"Chat", reflection, handwritten(chat, chatReflection)},
 		{"Chat", vendor, func([]byte) ([]byte, error) { return nil, decodeChat(chat) }},
-		{"Messages", product, convert(t, messages, func(o mmsp.Options) (mmsp.Provider, error) { return antmessages.New(o) })},
+		{"Chat, padded", product, convert(t, padded, openaiChat)},
+		{"Chat, padded", byHand, handwritten(padded, floor.Chat)},
+		{"Messages", product, convert(t, messages, antMessages)},
 		{"Messages", byHand, handwritten(messages, floor.Messages)},
 		{"Messages", reflection, handwritten(messages, messagesReflection)},
 		{"Messages", vendor, func([]byte) ([]byte, error) { return nil, decodeMessages(messages) }},

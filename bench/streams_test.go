@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 )
 
@@ -21,13 +22,19 @@ func token(i int) []byte {
 	return quoted
 }
 
-// chatStream is an answer as OpenAI streams it.
-func chatStream() []byte {
+// chatStream is an answer as endpoints of Chat Completions stream it: chunks that differ in their text only. OpenAI pads
+// them besides, each with another number of letters, to hide the length of the text.
+func chatStream(padded bool) []byte {
 	var b bytes.Buffer
 	const head = `data: {"id":"chatcmpl-0123456789abcdef01234567","object":"chat.completion.chunk","created":1790000000,"model":"gpt-5.6-luna",` +
 		`"service_tier":"default","system_fingerprint":"fp_44709d6fcb","choices":[`
+	random := rand.New(rand.NewPCG(1, 2))
 	chunk := func(delta, finish string) {
-		fmt.Fprintf(&b, head+`{"index":0,"delta":%s,"logprobs":null,"finish_reason":%s}],"usage":null}`+"\n\n", delta, finish)
+		padding := ""
+		if padded {
+			padding = fmt.Sprintf(`,"obfuscation":"%s"`, "kQ7wZxv2LmTb9R"[:1+random.IntN(14)])
+		}
+		fmt.Fprintf(&b, head+`{"index":0,"delta":%s,"logprobs":null,"finish_reason":%s}],"usage":null%s}`+"\n\n", delta, finish, padding)
 	}
 	chunk(`{"role":"assistant","content":"","refusal":null}`, "null")
 	for i := range deltas {

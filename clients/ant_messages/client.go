@@ -276,35 +276,27 @@ func (c *Client) transformModelOutputToUniEvent(modelOutput *anthropic.Event, ev
 		switch block := &modelOutput.ContentBlock; block.Type {
 		case "text": // mostly empty, as the next
 			if block.Text != "" {
-				event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.TextDelta, Text: block.Text}, ItemID: id})
+				event.AddText(id, block.Text)
 			}
 		case "thinking":
 			if block.Thinking != "" || block.Signature != "" {
-				event.Deltas = append(event.Deltas, mmsp.Delta{
-					Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: block.Thinking, Fidelity: c.proof(block.Signature)}, ItemID: id,
-				})
+				event.AddThinking(id, block.Thinking).Fidelity = c.proof(block.Signature)
 			}
 		case "redacted_thinking":
-			event.Deltas = append(event.Deltas, mmsp.Delta{
-				Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: redactedThinking, Fidelity: c.proof(block.Data)}, ItemID: id,
-			})
+			event.AddThinking(id, redactedThinking).Fidelity = c.proof(block.Data)
 		case "tool_use":
-			event.Deltas = append(event.Deltas, mmsp.Delta{
-				Item: mmsp.Item{Type: mmsp.ToolCallDelta, Name: block.Name, ToolCallID: block.ID}, ItemID: id, Call: call,
-			})
+			event.AddToolCall(id, call, block.ID, block.Name, "")
 		}
 	case "content_block_delta":
 		switch delta := &modelOutput.Delta; delta.Type {
 		case "text_delta":
-			event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.TextDelta, Text: delta.Text}, ItemID: id})
+			event.AddText(id, delta.Text)
 		case "thinking_delta":
-			event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: delta.Thinking}, ItemID: id})
+			event.AddThinking(id, delta.Thinking)
 		case "signature_delta":
-			event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.ThinkingDelta, Fidelity: c.proof(delta.Signature)}, ItemID: id})
+			event.AddThinking(id, "").Fidelity = c.proof(delta.Signature)
 		case "input_json_delta":
-			event.Deltas = append(event.Deltas, mmsp.Delta{
-				Item: mmsp.Item{Type: mmsp.ToolCallDelta, Arguments: delta.PartialJSON}, ItemID: id, Call: call,
-			})
+			event.AddToolCall(id, call, "", "", delta.PartialJSON)
 		}
 	case "message_delta":
 		delta := &modelOutput.Delta

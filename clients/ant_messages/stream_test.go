@@ -408,8 +408,8 @@ func TestStreamErrors(t *testing.T) {
 		{"a list", 200, `[]`, 0, &mmsp.UpstreamError{ErrorType: "unexpected_body"}},
 		{"an unreadable event", 200, strings.Join(frames(start), "") + "event: content_block_start\ndata: {\"type\":\n\n" + "data: {}\n\n", 0, &mmsp.UpstreamError{ErrorType: "malformed_event"}},
 		{"an empty body", 200, "", 0, &mmsp.IncompleteStreamError{}},
-		{"no stop reason", 200, strings.Join(frames(start+"\n"+text+"\n"+`{"type":"message_stop"}`), ""), 2, &mmsp.IncompleteStreamError{}},
-		{"no usage", 200, strings.Join(frames(text+"\n"+`{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`+"\n"+`{"type":"message_stop"}`), ""), 2, &mmsp.IncompleteStreamError{}},
+		{"no stop reason", 200, strings.Join(frames(start+"\n"+text+"\n"+`{"type":"message_stop"}`), ""), 1, &mmsp.IncompleteStreamError{}},
+		{"no usage", 200, strings.Join(frames(text+"\n"+`{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`+"\n"+`{"type":"message_stop"}`), ""), 1, &mmsp.IncompleteStreamError{}},
 		{"thinking alone", 200, strings.Join(frames(start+"\n"+`{"type":"content_block_start","index":0,"content_block":{"type":"redacted_thinking","data":"x"}}`+"\n"+end), ""), 2, &mmsp.EmptyResponseError{}},
 		{
 			"a call cut by the token limit", 200,

@@ -116,13 +116,11 @@ func (c *Client) convertThinkingLevel(level mmsp.ThinkingLevel) (*anthropic.Thin
 	return &anthropic.Thinking{Type: "adaptive"}, &anthropic.OutputConfig{Effort: effort}
 }
 
-func (c *Client) convertToolChoice(choice *mmsp.ToolChoice, thinking *anthropic.Thinking) (*anthropic.ToolChoice, error) {
+func (c *Client) convertToolChoice(choice *mmsp.ToolChoice) (*anthropic.ToolChoice, error) {
 	forced := choice.Mode == mmsp.ToolChoiceRequired || len(choice.Names) > 0
 	switch {
 	case forced && c.isModel("opus-5-5", "sonnet-5-5", "haiku-5-5", "fable-5-1"):
 		return nil, c.unsupported("tool_choice", c.model+" cannot be made to call a tool; only auto and none are possible")
-	case forced && thinking != nil:
-		return nil, c.unsupported("tool_choice", "the model cannot be made to call a tool while it thinks; only auto and none are possible")
 	case choice.Mode == mmsp.ToolChoiceNone, choice.Mode == mmsp.ToolChoiceAuto:
 		return &anthropic.ToolChoice{Type: choice.Mode}, nil
 	case choice.Mode == mmsp.ToolChoiceRequired:
@@ -169,7 +167,7 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropi
 	}
 	if config.ToolChoice != nil {
 		var err error
-		if request.ToolChoice, err = c.convertToolChoice(config.ToolChoice, request.Thinking); err != nil {
+		if request.ToolChoice, err = c.convertToolChoice(config.ToolChoice); err != nil {
 			return nil, err
 		}
 	}
@@ -300,35 +298,27 @@ func (c *Client) transformModelOutputToUniEvent(modelOutput *anthropic.Event, ev
 		switch block := &modelOutput.ContentBlock; block.Type {
 		case "text": // mostly empty, as the next
 			if block.Text != "" {
-				event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.TextDelta, Text: block.Text}, ItemID: id})
+				event.AddText(id, block.Text)
 			}
 		case "thinking":
 			if block.Thinking != "" || block.Signature != "" {
-				event.Deltas = append(event.Deltas, mmsp.Delta{
-					Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: block.Thinking, Fidelity: c.proof(block.Signature)}, ItemID: id,
-				})
+				event.AddThinking(id, block.Thinking).Fidelity = c.proof(block.Signature)
 			}
 		case "redacted_thinking":
-			event.Deltas = append(event.Deltas, mmsp.Delta{
-				Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: redactedThinking, Fidelity: c.proof(block.Data)}, ItemID: id,
-			})
+			event.AddThinking(id, redactedThinking).Fidelity = c.proof(block.Data)
 		case "tool_use":
-			event.Deltas = append(event.Deltas, mmsp.Delta{
-				Item: mmsp.Item{Type: mmsp.ToolCallDelta, Name: block.Name, ToolCallID: block.ID}, ItemID: id, Call: call,
-			})
+			event.AddToolCall(id, call, block.ID, block.Name, "")
 		}
 	case "content_block_delta":
 		switch delta := &modelOutput.Delta; delta.Type {
 		case "text_delta":
-			event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.TextDelta, Text: delta.Text}, ItemID: id})
+			event.AddText(id, delta.Text)
 		case "thinking_delta":
-			event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.ThinkingDelta, Thinking: delta.Thinking}, ItemID: id})
+			event.AddThinking(id, delta.Thinking)
 		case "signature_delta":
-			event.Deltas = append(event.Deltas, mmsp.Delta{Item: mmsp.Item{Type: mmsp.ThinkingDelta, Fidelity: c.proof(delta.Signature)}, ItemID: id})
+			event.AddThinking(id, "").Fidelity = c.proof(delta.Signature)
 		case "input_json_delta":
-			event.Deltas = append(event.Deltas, mmsp.Delta{
-				Item: mmsp.Item{Type: mmsp.ToolCallDelta, Arguments: delta.PartialJSON}, ItemID: id, Call: call,
-			})
+			event.AddToolCall(id, call, "", "", delta.PartialJSON)
 		}
 	case "message_delta":
 		delta := &modelOutput.Delta

@@ -104,7 +104,7 @@ func TestPrepareConfig(t *testing.T) {
 		{"claude-sonnet-5-5", `{"tool_choice":["f"]}`, ``, "tool_choice"},
 		{"claude-haiku-5-5", `{"tool_choice":"required"}`, ``, "tool_choice"},
 		{"claude-fable-5-1", `{"tool_choice":["f"]}`, ``, "tool_choice"},
-		{"claude-x", `{"tool_choice":"required","thinking_level":"high"}`, ``, "tool_choice"},
+		{"claude-x", `{"tool_choice":"required","thinking_level":"high"}`, `"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},"tool_choice":{"type":"any"}`, ""}, // adaptive thinking lets itself be forced
 		{"claude-x", `{"tool_choice":["f"],"thinking_level":"none"}`, `"tool_choice":{"type":"tool","name":"f"}`, ""},
 
 		{"claude-opus-5-5", `{"fast_mode":true}`, `"speed":"fast"`, ""},

@@ -350,7 +350,7 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the end of the answer", Err: err})
 			return
 		}
-		chunk, err := decoder.Decode(body)
+		chunk, err := decoder.DecodeWhole(body)
 		if err != nil || chunk.Error != nil || !chunk.HasChoice {
 			yield(nil, failure.Body(class, body))
 			return

@@ -368,7 +368,7 @@ func TestStreams(t *testing.T) {
 		{"no usage", events(`
 			{"type":"response.output_text.delta","item_id":"m","delta":"a"}
 			{"type":"response.completed","response":{"status":"completed","usage":null}}`),
-			[]string{`text.delta "a"`, `text.done "a"`, `IncompleteStreamError`}},
+			[]string{`text.delta "a"`, `IncompleteStreamError`}},
 		{"error and response.failed", events(`
 			{"type":"response.output_text.delta","item_id":"m","delta":"a"}
 			{"type":"error","error":{"type":"tokens","code":"rate_limit_exceeded","message":"Slow down.","param":null}}

@@ -44,7 +44,7 @@ func NewHTTPClient(o mmsp.HTTPOptions) *http.Client {
 			IdleConnTimeout:        90 * time.Second,
 			ReadBufferSize:         4 << 10, // a slow stream holds these as long as it lasts
 			WriteBufferSize:        1 << 10, // holds a request's header; what is longer bypasses it
-			DisableCompression:     true, // a compressed stream delays its events
+			DisableCompression:     true,    // a compressed stream delays its events
 			ForceAttemptHTTP2:      true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -63,12 +63,24 @@ type Usage struct {
 type Decoder struct {
 	scanner jsonscan.Scanner
 	event   Event
+
+	// Most events say what the one before said, but for the text.
+	template jsonscan.Template
+	texts    int     // texts in the event
+	text     *string // the last of them
+	from, to int     // where it stands
 }
 
 // Decode reads one event of the given name, which may be absent. The data of an event whose name is not one of a message's are
 // not looked into, and need not be JSON. The event is valid until the next call.
 func (d *Decoder) Decode(name, data []byte) (*Event, error) {
 	s, e := &d.scanner, &d.event
+	if text, ok := d.template.Match(data); ok && string(name) == e.Type {
+		*d.text, e.Data = text, data
+		return e, nil
+	}
+	d.template.Forget()
+	d.texts = 0
 	lastType, lastDelta := e.Type, e.Delta.Type
 	*e = Event{Data: data}
 	switch string(name) {
@@ -113,7 +125,20 @@ func (d *Decoder) Decode(name, data []byte) (*Event, error) {
 			e.Type = "error"
 		}
 	}
-	return e, s.End()
+	err := s.End()
+	if err == nil && d.texts == 1 && string(name) == e.Type {
+		d.template.Remember(data, d.from, d.to)
+	}
+	return e, err
+}
+
+// piece notes where a text of the delta came from.
+func (d *Decoder) piece(text *string) {
+	if *text != "" {
+		d.texts++
+		d.text = text
+		d.from, d.to = d.scanner.Span()
+	}
 }
 
 func (d *Decoder) delta(lastType string) {
@@ -124,12 +149,15 @@ func (d *Decoder) delta(lastType string) {
 			delta.Type = s.Intern(lastType)
 		case "text":
 			delta.Text = s.String()
+			d.piece(&delta.Text)
 		case "thinking":
 			delta.Thinking = s.String()
+			d.piece(&delta.Thinking)
 		case "signature":
 			delta.Signature = s.String()
 		case "partial_json":
 			delta.PartialJSON = s.String()
+			d.piece(&delta.PartialJSON)
 		case "stop_reason":
 			delta.StopReason = s.String()
 		case "stop_sequence":

@@ -55,6 +55,7 @@ type Decoder struct {
 
 	// Most chunks say what the one before said, but for the text.
 	template jsonscan.Template
+	whole    bool    // the text is a whole answer
 	texts    int     // pieces of text in the chunk
 	text     *string // the last of them
 	from, to int     // where it stands
@@ -113,6 +114,13 @@ func (d *Decoder) Decode(data []byte) (*Chunk, error) {
 	return c, err
 }
 
+// DecodeWhole reads an answer that came in one piece as the only event of its stream.
+func (d *Decoder) DecodeWhole(data []byte) (*Chunk, error) {
+	d.whole = true
+	defer func() { d.whole = false }()
+	return d.Decode(data)
+}
+
 // piece notes where a text of the chunk came from.
 func (d *Decoder) piece(text *string) {
 	if *text != "" {
@@ -122,19 +130,31 @@ func (d *Decoder) piece(text *string) {
 	}
 }
 
+// choice reads the delta. A whole answer has a message in its place, and some endpoints send both: with each delta of
+// a stream the message so far, with a whole answer an empty delta.
 func (d *Decoder) choice() {
 	s, c := &d.scanner, &d.chunk
+	var message []byte
+	streamed := false
 	for first := true; s.Field(&first); {
 		switch string(s.Name()) {
 		case "delta":
+			streamed = !d.whole && s.Kind() == '{'
 			d.delta(false)
 		case "message":
-			d.delta(true)
+			message = s.Raw()
 		case "finish_reason":
 			c.FinishReason = s.Intern("stop")
 		default:
 			s.Skip()
 		}
+	}
+	if message != nil && !streamed {
+		outer := *s
+		s.Reset(message)
+		d.delta(true)
+		*s = outer
+		d.texts = 2 // where the text stands is not known
 	}
 }
 
