@@ -89,7 +89,7 @@ func judgeCut(o, whole *outcome, terminal, failed, clean bool) error {
 		return fmt.Errorf("want an IncompleteStreamError, got %T: %w", o.err, o.err)
 	case o.err != nil && terminal && clean && whole.stop != nil:
 		return fmt.Errorf("the terminal event is there, and yet: %T: %w", o.err, o.err)
-	case o.stop == nil:
+	case o.stop == nil && !terminal:
 		// All that came out is the beginning of the whole stream.
 		for i := range o.events {
 			if i >= len(whole.events) || !sameEvent(&o.events[i], &whole.events[i]) {

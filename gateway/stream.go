@@ -311,14 +311,15 @@ func (o *eventWriter) end(payload []byte) error {
 	return o.err
 }
 
-// withhold reports whether nothing is out yet; the answer is then the caller's to give, and no comment follows.
+// withhold reports whether no event has come yet; the answer is then the caller's to give, and no comment follows.
 func (o *eventWriter) withhold() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.started {
-		o.closed = true
+	if o.started || len(o.buf) > 0 {
+		return false
 	}
-	return !o.started
+	o.closed = true
+	return true
 }
 
 func (o *eventWriter) status() int {
