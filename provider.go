@@ -106,4 +106,6 @@ type Delta struct {
 type CallRef struct {
 	Keyed bool
 	Index int // the wire's own index; -1: it gives none, and the call's id tells
+	// NameAsID gives a call that comes without an id its name for one.
+	NameAsID bool
 }

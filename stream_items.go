@@ -257,7 +257,7 @@ func sameJSON(a, b Fidelity) bool {
 // call is a keyed tool call that has begun and is not closed.
 type call struct {
 	index     int
-	id        string
+	id, name  string
 	balance   balance
 	held      Item            // while an earlier call is live: its first delta and its fidelity,
 	fragments strings.Builder // and all its arguments, which go out with them as one delta
@@ -274,13 +274,16 @@ func (s *StreamItems) pushCall(delta *Delta) error {
 	}
 	c := s.find(delta)
 	if c == nil {
+		if delta.ToolCallID == "" && delta.Call.NameAsID {
+			delta.ToolCallID = delta.Name
+		}
 		if delta.Name == "" || delta.ToolCallID == "" {
 			if delta.Name == "" && strings.TrimSpace(delta.Arguments) == "" && len(delta.Fidelity) == 0 {
 				return nil // nothing, after the call it belonged to was closed
 			}
 			return s.broken("a fragment of no open tool call (index %d, name %q, id %q)", delta.Call.Index, delta.Name, delta.ToolCallID)
 		}
-		c = &call{index: delta.Call.Index, id: delta.ToolCallID}
+		c = &call{index: delta.Call.Index, id: delta.ToolCallID, name: delta.Name}
 		s.calls = append(s.calls, c)
 	} else {
 		delta.Name, delta.ToolCallID = "", ""
@@ -311,12 +314,15 @@ func (s *StreamItems) pushCall(delta *Delta) error {
 }
 
 // find returns the open call that a delta continues. Under one index the same id, or none, continues; another id, or a
-// name after arguments that are whole, is another call. Without an index the id tells, and without an id the order.
+// name after arguments that are whole, is another call. Without an index the id tells, without an id the name, and without
+// either the order.
 func (s *StreamItems) find(delta *Delta) *call {
 	for i := len(s.calls) - 1; i >= 0; i-- {
 		c := s.calls[i]
 		switch {
 		case delta.Call.Index >= 0 && c.index != delta.Call.Index:
+			continue
+		case delta.Call.Index < 0 && delta.ToolCallID == "" && delta.Name != "" && delta.Name != c.name:
 			continue
 		case delta.ToolCallID == "" || delta.ToolCallID == c.id:
 			if delta.Name != "" && strings.TrimSpace(delta.Arguments) != "" && c.balance.whole() {

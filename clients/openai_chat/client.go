@@ -235,11 +235,8 @@ func (c *Client) transformModelOutputToUniEvent(modelOutput *openaichat.Chunk, e
 	}
 	for i := range delta.ToolCalls {
 		call := &delta.ToolCalls[i]
-		id := call.ID
-		if id == "" {
-			id = call.Name // some endpoints give calls no id
-		}
-		event.AddToolCall("tool_calls", mmsp.CallRef{Keyed: true, Index: call.Index}, id, call.Name, call.Arguments)
+		// Some endpoints give calls no id.
+		event.AddToolCall("tool_calls", mmsp.CallRef{Keyed: true, Index: call.Index, NameAsID: true}, call.ID, call.Name, call.Arguments)
 	}
 	if modelOutput.FinishReason != "" {
 		event.Type = mmsp.EventStop
@@ -366,7 +363,6 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 	}
 
 	finished := false
-	ids := map[int]openaichat.ToolCallDelta{} // the last call of each index that came with an id
 	for number := 1; ; number++ {
 		wire, err := reader.Next()
 		if err != nil && err != io.EOF && !finished {
@@ -393,14 +389,6 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		case chunk.Error != nil || string(wire.Name) == "error":
 			yield(nil, failure.Event(class, data))
 			return
-		}
-		for i := range chunk.Delta.ToolCalls {
-			call := &chunk.Delta.ToolCalls[i]
-			if call.ID != "" {
-				ids[call.Index] = *call
-			} else if last := ids[call.Index]; call.Name != "" && call.Name == last.Name {
-				call.ID = last.ID // some gateways repeat the name with every fragment
-			}
 		}
 		next(chunk)
 		// The usage chunk comes after the finish chunk, if it comes.
