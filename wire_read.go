@@ -518,6 +518,7 @@ func ParseStreamRequest(body []byte) (q StreamRequest, err error) {
 		return q, &InvalidRequestError{Message: "the body is not acceptable JSON: " + err.Error()}
 	}
 	r := newWireReader(body, true)
+	r.scanner.ResetChecked(body)
 	if r.scanner.Kind() != '{' {
 		return q, &InvalidRequestError{Message: "the body must be a JSON object"}
 	}

@@ -126,7 +126,9 @@ func (s *served) request(method, path, body string) *http.Request {
 func (s *served) get(path string) answer { return s.send(s.request("GET", path, "")) }
 
 // ask asks a model and reads the answer to its end.
-func (s *served) ask(model string) answer { return s.send(s.request("POST", "/v1/stream", question(model))) }
+func (s *served) ask(model string) answer {
+	return s.send(s.request("POST", "/v1/stream", question(model)))
+}
 
 // open asks a model; the answer is read by the caller.
 func (s *served) open(ctx context.Context, model string) (*http.Response, error) {
@@ -295,6 +297,10 @@ func calls(arguments string) mmsp.UniEvent {
 	return mmsp.UniEvent{Type: mmsp.EventDelta, Deltas: []mmsp.Delta{{
 		Item: mmsp.Item{Type: mmsp.ToolCallDelta, Name: "look", ToolCallID: "c1", Arguments: arguments}, ItemID: "call",
 	}}}
+}
+
+func continues(arguments string) mmsp.UniEvent {
+	return mmsp.UniEvent{Type: mmsp.EventDelta, Deltas: []mmsp.Delta{{Item: mmsp.Item{Type: mmsp.ToolCallDelta, Arguments: arguments}, ItemID: "call"}}}
 }
 
 var stops = mmsp.UniEvent{

@@ -131,15 +131,21 @@ func secretsOf(model *config.Model) []string {
 	return secrets
 }
 
-// redactor takes secrets out of texts, as they are and as JSON spells them. What is shorter than a word is none.
+// redactor takes secrets out of texts, as they are and as JSON spells them, within a quoted excerpt too. What is shorter
+// than a word is none.
 func redactor(secrets []string) *strings.Replacer {
+	escape := func(text string) string {
+		quoted := jsonscan.AppendString(nil, text)
+		return string(quoted[1 : len(quoted)-1])
+	}
 	var pairs []string
 	for _, secret := range secrets {
 		if len(secret) < 6 {
 			continue
 		}
-		quoted := jsonscan.AppendString(nil, secret)
-		pairs = append(pairs, secret, "[secret]", string(quoted[1:len(quoted)-1]), "[secret]")
+		for _, spelling := range []string{secret, escape(secret), escape(escape(secret)), strings.ReplaceAll(secret, "/", `\/`)} {
+			pairs = append(pairs, spelling, "[secret]")
+		}
 	}
 	return strings.NewReplacer(pairs...)
 }

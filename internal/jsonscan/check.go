@@ -75,7 +75,7 @@ func (c *checker) value() *SyntaxError {
 	case '[':
 		return c.array()
 	case '"':
-		_, err := c.string()
+		_, _, err := c.string()
 		return err
 	case 't':
 		return c.literal("true")
@@ -108,9 +108,13 @@ func (c *checker) object() *SyntaxError {
 			return c.error("a key is missing")
 		}
 		at := c.pos
-		key, err := c.string()
+		key, escaped, err := c.string()
 		if err != nil {
 			return err
+		}
+		if escaped {
+			c.scratch = unescape(c.scratch[:0], key)
+			key = c.scratch
 		}
 		if c.strict {
 			twice := false
@@ -178,39 +182,37 @@ func (c *checker) array() *SyntaxError {
 	}
 }
 
-// string checks the string that begins here and returns its text, valid until the next string.
-func (c *checker) string() ([]byte, *SyntaxError) {
+// string checks the string that begins here and returns its inside, and whether that holds escapes.
+func (c *checker) string() (inside []byte, escaped bool, err *SyntaxError) {
 	start := c.pos + 1
-	escaped, ascii := false, true
+	ascii := true
 	for i := start; i < len(c.data); i++ {
-		switch b := c.data[i]; {
+		b := c.data[i]
+		switch {
+		case plain[b]:
 		case b == '"':
-			raw := c.data[start:i]
-			if !ascii && !utf8.Valid(raw) {
-				return nil, c.error("a string is not UTF-8")
+			inside = c.data[start:i]
+			if !ascii && !utf8.Valid(inside) {
+				return nil, false, c.error("a string is not UTF-8")
 			}
 			c.pos = i + 1
-			if !escaped {
-				return raw, nil
-			}
-			c.scratch = unescape(c.scratch[:0], raw)
-			return c.scratch, nil
+			return inside, escaped, nil
 		case b == '\\':
 			escaped = true
 			n, reason := c.escape(c.data[i:])
 			if reason != "" {
 				c.pos = i
-				return nil, c.error(reason)
+				return nil, false, c.error(reason)
 			}
 			i += n - 1
 		case b < 0x20:
 			c.pos = i
-			return nil, c.error("a control character stands in a string")
-		case b >= utf8.RuneSelf:
+			return nil, false, c.error("a control character stands in a string")
+		default:
 			ascii = false
 		}
 	}
-	return nil, c.error("a string does not end")
+	return nil, false, c.error("a string does not end")
 }
 
 // escape returns the length of the escape that b begins with.

@@ -275,3 +275,16 @@ func TestTemplate(t *testing.T) {
 		t.Error("a forgotten template matches")
 	}
 }
+
+// TestManyEscapes reads a string of a million escapes, which a reader that looks ahead from each of them never ends.
+func TestManyEscapes(t *testing.T) {
+	text := strings.Repeat(`line\n`, 1<<20)
+	var s Scanner
+	for _, end := range []string{`"`, ``, `\"`} {
+		s.Reset([]byte(`"` + text + end))
+		got := s.String()
+		if err := s.End(); (err == nil) != (end == `"`) || err == nil && len(got) != 5<<20 {
+			t.Errorf("%q: %d bytes, %v", end, len(got), err)
+		}
+	}
+}

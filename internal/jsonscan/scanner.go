@@ -46,11 +46,18 @@ type Scanner struct {
 	scratch []byte // strings with escapes are unescaped here
 
 	from, to int // the inside of the string that was read last
+	checked  bool
 }
 
 // Reset starts over on another text. The scanner reads data in place.
 func (s *Scanner) Reset(data []byte) {
-	s.data, s.pos, s.name, s.err = data, 0, nil, nil
+	s.data, s.pos, s.name, s.err, s.checked = data, 0, nil, nil, false
+}
+
+// ResetChecked is Reset for a text that Check has passed, of which Raw need judge nothing.
+func (s *Scanner) ResetChecked(data []byte) {
+	s.Reset(data)
+	s.checked = true
 }
 
 // Span returns where the inside of the string that was read last stands in the text, keys included.
@@ -275,6 +282,9 @@ func (s *Scanner) Raw() []byte {
 		return nil
 	}
 	raw := s.data[start:s.pos]
+	if s.checked {
+		return raw
+	}
 	if err := valid(raw); err != nil {
 		s.pos = start + err.Offset
 		s.fail(err.Reason)
@@ -340,26 +350,25 @@ func (s *Scanner) closing() (end int, escaped bool) {
 	return from + n, false
 }
 
-// closingEscaped is closing from the first backslash on.
+// closingEscaped is closing from the first backslash on. Every byte is looked at once, however many escapes there are.
 func (s *Scanner) closingEscaped(i int) (end int, escaped bool) {
-	for i < len(s.data) {
-		switch s.data[i] {
-		case '\\':
+	for quote := -1; i < len(s.data); {
+		if s.data[i] == '\\' {
 			i += 2
-		case '"':
-			return i, true
-		default:
+			continue
+		}
+		if quote < i {
 			n := bytes.IndexByte(s.data[i:], '"')
 			if n < 0 {
-				i = len(s.data)
-				continue
+				break
 			}
-			if slash := bytes.IndexByte(s.data[i:i+n], '\\'); slash >= 0 {
-				i += slash
-			} else {
-				i += n
-			}
+			quote = i + n
 		}
+		n := bytes.IndexByte(s.data[i:quote], '\\')
+		if n < 0 {
+			return quote, true
+		}
+		i += n
 	}
 	s.fail("a string does not end")
 	return -1, false

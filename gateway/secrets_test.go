@@ -1,0 +1,153 @@
+package gateway_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/gateway/config"
+)
+
+// TestSecrets drives every kind of failure with an upstream that repeats what it was sent, and looks for the keys in
+// all that comes out.
+func TestSecrets(t *testing.T) {
+	const (
+		callerKey   = "canary-caller-key"
+		wrongKey    = "canary-wrong-key"
+		upstreamKey = `canary-"upstream"-key\ü` // JSON spells it differently
+		headerKey   = "canary-header-value"
+		tokenKey    = "canary/token"
+	)
+	traces := t.TempDir()
+	t.Setenv("MMSP_CACHE_DIR", traces)
+
+	echo := func(r *http.Request) string {
+		sent, _ := json.Marshal(r.Header)
+		sent = bytes.ReplaceAll(sent, []byte("/"), []byte(`\/`)) // as some languages spell it
+		plain := fmt.Sprint(r.Header)
+		both, _ := json.Marshal(plain)
+		return `{"error":{"message":` + string(both) + `,"type":"t","code":"` + headerKey + `","headers":` + string(sent) + `}}`
+	}
+	var models []config.Model
+	add := func(name string, handler http.HandlerFunc) {
+		for _, clientType := range []string{"openai-chat", "openai-official", "anthropic-official", "mmsp"} {
+			row := chat(t, clientType+" "+name, handler)
+			row.ClientType, row.APIKey = clientType, mmsp.NewSecret(upstreamKey)
+			row.Headers = map[string]mmsp.Secret{"X-Title": mmsp.NewSecret(headerKey), "X-Auth": mmsp.NewSecret("Token " + tokenKey)}
+			models = append(models, row)
+		}
+	}
+	for _, status := range []int{302, 400, 401, 403, 404, 429, 500, 529} {
+		add(fmt.Sprint(status), func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Request-Id", tokenKey)
+			w.WriteHeader(status)
+			io.WriteString(w, echo(r))
+		})
+	}
+	add("page", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "<html>%v", r.Header) })
+	add("plain", func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(500)
+		fmt.Fprint(w, r.Header)
+	})
+	add("event", func(w http.ResponseWriter, r *http.Request) { flushes(w, "event: error\ndata: "+echo(r)+"\n\n") })
+	add("unreadable", func(w http.ResponseWriter, r *http.Request) { flushes(w, fmt.Sprintf("data: {%v\n\n", r.Header)) })
+	add("late", func(w http.ResponseWriter, r *http.Request) {
+		flushes(w, chatDelta+"event: error\ndata: "+echo(r)+"\n\n")
+	})
+	add("no HTTP", func(w http.ResponseWriter, r *http.Request) {
+		connection, _, _ := http.NewResponseController(w).Hijack()
+		defer connection.Close()
+		fmt.Fprintf(connection, "HTTP/1.1 %v\r\n", r.Header)
+	})
+	refused := chatRow("refused", "http://127.0.0.1:1")
+	refused.APIKey = mmsp.NewSecret(upstreamKey)
+	models = append(models, refused, chat(t, "good", func(w http.ResponseWriter, _ *http.Request) { flushes(w, chatDelta+chatEnd) }))
+
+	c := table(models...)
+	c.APIKeys = []mmsp.Secret{mmsp.NewSecret(callerKey)}
+	s := start(t, c, own("panics", script{prepare: func() error { panic("oh") }}))
+	var out strings.Builder
+	failures := 0
+	note := func(got answer) {
+		fmt.Fprintf(&out, "%d %v\n%s\n", got.status, got.header, got.body)
+	}
+	places := []func(*http.Request, string){
+		func(r *http.Request, key string) { r.Header.Set("Authorization", "Bearer "+key) },
+		func(r *http.Request, key string) { r.Header.Set("X-Api-Key", key) },
+		func(r *http.Request, key string) { r.Header.Set("X-Goog-Api-Key", key) },
+		func(r *http.Request, key string) { r.URL.RawQuery = "key=" + key },
+	}
+	for i, id := range s.Models() {
+		body := strings.Replace(question(id), `"messages"`, fmt.Sprintf(`"config":{"trace_id":"t%d"},"messages"`, i), 1)
+		r := s.request("POST", "/v1/stream", body)
+		places[i%4](r, callerKey)
+		got := s.send(r)
+		if got.status != 200 || strings.Contains(got.body, `"error"`) {
+			failures++
+		}
+		note(got)
+	}
+	if failures != len(s.Models())-1 {
+		t.Errorf("%d requests failed, want %d", failures, len(s.Models())-1)
+	}
+	for _, key := range []string{callerKey, wrongKey} {
+		for _, place := range places {
+			for _, path := range []string{"/v1/models", "/v1/metrics", "/v1/metrics?window=x", "/v1/nothing", "/v1beta/models/m:generateContent", "/readyz", "/"} {
+				r := s.request("GET", path, "")
+				place(r, key)
+				note(s.send(r))
+			}
+			r := s.request("POST", "/v1/stream", "{")
+			place(r, key)
+			note(s.send(r))
+		}
+	}
+	// What net/http itself refuses.
+	for _, raw := range []string{"GET /v1/models?key=" + wrongKey + "; HTTP/1.1\r\n\r\n", "GET /v1/models?key=" + wrongKey + " HTTP/9\r\n\r\n", "GET / HTTP/1.1\r\nHost: s\r\nX-Api-Key " + wrongKey + "\r\n\r\n"} {
+		connection, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = connection.SetDeadline(time.Now().Add(time.Second))
+		io.WriteString(connection, raw)
+		answered, _ := io.ReadAll(bufio.NewReader(connection))
+		out.Write(answered)
+		connection.Close()
+	}
+
+	written := 0
+	_ = fs.WalkDir(os.DirFS(traces), ".", func(path string, entry fs.DirEntry, _ error) error {
+		if !entry.IsDir() {
+			text, _ := fs.ReadFile(os.DirFS(traces), path)
+			out.Write(text)
+			written++
+		}
+		return nil
+	})
+	if written != 2 {
+		t.Errorf("%d trace files", written)
+	}
+	for what, text := range map[string]string{"answers": out.String(), "the text log": s.text.String(), "the JSON log": s.json.String()} {
+		if !strings.Contains(text, "[secret]") {
+			t.Errorf("nothing was repeated in %s", what)
+		}
+		for rest := text; ; {
+			_, after, found := strings.Cut(rest, "canary")
+			if !found {
+				break
+			}
+			t.Errorf("%s hold canary%.60s", what, after)
+			rest = after
+		}
+	}
+}
