@@ -81,6 +81,9 @@ func (c *Client) stream(ctx context.Context, messages []Message, config *Config,
 		fail(causeOf(ctx, err))
 		return
 	}
+	if config.TraceID == "" {
+		messages = nil // a long stream need not hold what the request holds
+	}
 
 	var (
 		items    = NewStreamItems(class)

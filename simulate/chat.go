@@ -324,8 +324,10 @@ func (x *chatExchange) stream(s *stream, r *reply) {
 	for group := range r.groups() {
 		if group[0].kind == call {
 			for i, p := range group {
-				chunk(object{"tool_calls": []object{{"index": calls + i, "id": callID("call_", p, r.thought()),
-					"type": "function", "function": object{"name": p.name, "arguments": ""}}}}, nil)
+				chunk(object{"tool_calls": []object{{
+					"index": calls + i, "id": callID("call_", p, r.thought()),
+					"type": "function", "function": object{"name": p.name, "arguments": ""},
+				}}}, nil)
 			}
 		}
 		for i, piece := range fragments(group) {
@@ -376,8 +378,10 @@ func (x *chatExchange) whole(r *reply) any {
 		case refusal:
 			message["refusal"] = p.text
 		case call:
-			calls = append(calls, object{"id": callID("call_", p, r.thought()), "type": "function",
-				"function": object{"name": p.name, "arguments": p.text}})
+			calls = append(calls, object{
+				"id": callID("call_", p, r.thought()), "type": "function",
+				"function": object{"name": p.name, "arguments": p.text},
+			})
 		}
 	}
 	if calls != nil {
@@ -390,8 +394,10 @@ func (x *chatExchange) whole(r *reply) any {
 }
 
 func (x *chatExchange) object(kind string) object {
-	return object{"id": x.id, "object": kind, "created": x.Now().Unix(), "model": x.model, "service_tier": "default",
-		"system_fingerprint": "fp_simulated"}
+	return object{
+		"id": x.id, "object": kind, "created": x.Now().Unix(), "model": x.model, "service_tier": "default",
+		"system_fingerprint": "fp_simulated",
+	}
 }
 
 func chatFinish(r *reply) string {

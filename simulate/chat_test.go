@@ -58,20 +58,24 @@ func TestChatStream(t *testing.T) {
 		{"call not allowed", "call", chatTools + `,"tool_choice":"none"`, Options{}, "role\ncontent\nfinish stop\n[DONE]"},
 		{"tool required", "hi", chatTools + `,"tool_choice":"required"`, Options{}, "role\ncall 0 get_weather\narguments 0\nfinish tool_calls\n[DONE]"},
 		{
-			"tool named", "hi", chatTools + `,"tool_choice":{"type":"function","function":{"name":"get_time"}}`, Options{},
+			"tool named", "hi", chatTools + `,"tool_choice":{"type":"function","function":{"name":"get_time"}}`,
+			Options{},
 			"role\ncall 0 get_time\narguments 0\nfinish tool_calls\n[DONE]",
 		},
 		{
 			"tools allowed", "call weather", chatTools + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto",` +
-				`"tools":[{"type":"function","function":{"name":"get_time"}}]}}`, Options{},
+				`"tools":[{"type":"function","function":{"name":"get_time"}}]}}`,
+			Options{},
 			"role\ncall 0 get_time\narguments 0\nfinish tool_calls\n[DONE]",
 		},
 		{
-			"think and call", "think, then call", chatTools, Options{},
+			"think and call", "think, then call", chatTools,
+			Options{},
 			"role\nreasoning_content\ncall 0 get_weather\narguments 0\nfinish tool_calls\n[DONE]",
 		},
 		{
-			"parallel", "parallel weather", chatTools, Options{},
+			"parallel", "parallel weather", chatTools,
+			Options{},
 			"role\ncall 0 get_weather\narguments 0\ncall 1 get_time\narguments 1\nfinish tool_calls\n[DONE]",
 		},
 		{"one call only", "parallel", chatTools + `,"parallel_tool_calls":false`, Options{}, "role\ncall 0 get_weather\narguments 0\nfinish tool_calls\n[DONE]"},

@@ -697,8 +697,10 @@ func (x *messagesExchange) stream(s *stream, r *reply) {
 	case complete:
 		whole := x.message(r)
 		event("message_delta", object{
-			"delta": object{"stop_reason": whole["stop_reason"], "stop_sequence": whole["stop_sequence"],
-				"stop_details": whole["stop_details"]},
+			"delta": object{
+				"stop_reason": whole["stop_reason"], "stop_sequence": whole["stop_sequence"],
+				"stop_details": whole["stop_details"],
+			},
 			"usage": whole["usage"],
 		})
 		event("message_stop", object{})
@@ -719,8 +721,10 @@ func (x *messagesExchange) whole(r *reply) any {
 
 // message makes a message object without its content.
 func (x *messagesExchange) message(r *reply) object {
-	reason := map[finish]string{stopped: "end_turn", stoppedAt: "stop_sequence", called: "tool_use", lengthy: "max_tokens",
-		refused: "refusal", filtered: "refusal"}[r.finish]
+	reason := map[finish]string{
+		stopped: "end_turn", stoppedAt: "stop_sequence", called: "tool_use", lengthy: "max_tokens",
+		refused: "refusal", filtered: "refusal",
+	}[r.finish]
 	var details any
 	if reason == "refusal" {
 		explanation := "This request was blocked by a safety filter."

@@ -108,8 +108,10 @@ func invalidValue(param, value string, supported ...string) *fault {
 }
 
 func (o openai) unknownModel(model string) *fault {
-	return &fault{status: http.StatusNotFound, code: "model_not_found",
-		message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", clip(model, 100))}
+	return &fault{
+		status: http.StatusNotFound, code: "model_not_found",
+		message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", clip(model, 100)),
+	}
 }
 
 var openaiToolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)

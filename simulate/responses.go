@@ -362,15 +362,19 @@ func (x *responsesExchange) item(p part, thought bool) object {
 		}
 		return item
 	case call:
-		return object{"id": "fc_" + p.key, "type": "function_call", "status": status, "name": p.name,
-			"call_id": callID("call_", p, thought), "arguments": p.text}
+		return object{
+			"id": "fc_" + p.key, "type": "function_call", "status": status, "name": p.name,
+			"call_id": callID("call_", p, thought), "arguments": p.text,
+		}
 	default:
 		content := outputText(p.text)
 		if p.kind == refusal {
 			content = refusalPart(p.text)
 		}
-		return object{"id": "msg_" + p.key, "type": "message", "status": status, "role": "assistant",
-			"content": []object{content}}
+		return object{
+			"id": "msg_" + p.key, "type": "message", "status": status, "role": "assistant",
+			"content": []object{content},
+		}
 	}
 }
 

@@ -43,7 +43,8 @@ func TestResponsesStream(t *testing.T) {
 		{"text", "hello there", "", Options{}, message + "\ncompleted"},
 		{"think, no summary", "think", "", Options{}, "output_item.added reasoning\noutput_item.done reasoning" + message + "\ncompleted"},
 		{
-			"think, summary", "think", `"reasoning":{"summary":"concise"}`, Options{},
+			"think, summary", "think", `"reasoning":{"summary":"concise"}`,
+			Options{},
 			"output_item.added reasoning" + summary + summary + "\noutput_item.done reasoning" + message + "\ncompleted",
 		},
 		{"think, raw", "think", "", Options{RawReasoning: true}, `output_item.added reasoning

@@ -80,20 +80,32 @@ func TestForwarding(t *testing.T) {
 	for _, tt := range []struct{ name, event, want string }{
 		{"a delta", delta, delta},
 		{"spaces, and another order of keys", `{ "event_type": "delta", "created_at": 1800000000456, "role": "assistant", "finish_reason": null, "usage_metadata": null, "content_items": [ {"text": "He", "type": "text.delta"} ] }`, delta},
-		{"unknown keys", `{"role":"assistant","event_type":"delta","content_items":[{"type":"text.delta","text":"a","mood":[1, 2]}],"usage_metadata":null,"finish_reason":null,"created_at":5,"lane":{"x":null}}`,
-			`{"role":"assistant","event_type":"delta","content_items":[{"type":"text.delta","text":"a","mood":[1, 2]}],"usage_metadata":null,"finish_reason":null,"created_at":5,"lane":{"x":null}}`},
-		{"an unknown kind of item", `{"role":"assistant","event_type":"delta","content_items":[{"type":"video.delta","frames":3}],"usage_metadata":null,"finish_reason":null,"created_at":5}`,
-			`{"role":"assistant","event_type":"delta","content_items":[{"type":"video.delta","frames":3}],"usage_metadata":null,"finish_reason":null,"created_at":5}`},
-		{"an unknown type of event", `{"role":"assistant","event_type":"pause","content_items":[],"usage_metadata":null,"finish_reason":null,"created_at":5}`,
-			`{"role":"assistant","event_type":"pause","content_items":[],"usage_metadata":null,"finish_reason":null,"created_at":5}`},
+		{
+			"unknown keys", `{"role":"assistant","event_type":"delta","content_items":[{"type":"text.delta","text":"a","mood":[1, 2]}],"usage_metadata":null,"finish_reason":null,"created_at":5,"lane":{"x":null}}`,
+			`{"role":"assistant","event_type":"delta","content_items":[{"type":"text.delta","text":"a","mood":[1, 2]}],"usage_metadata":null,"finish_reason":null,"created_at":5,"lane":{"x":null}}`,
+		},
+		{
+			"an unknown kind of item", `{"role":"assistant","event_type":"delta","content_items":[{"type":"video.delta","frames":3}],"usage_metadata":null,"finish_reason":null,"created_at":5}`,
+			`{"role":"assistant","event_type":"delta","content_items":[{"type":"video.delta","frames":3}],"usage_metadata":null,"finish_reason":null,"created_at":5}`,
+		},
+		{
+			"an unknown type of event", `{"role":"assistant","event_type":"pause","content_items":[],"usage_metadata":null,"finish_reason":null,"created_at":5}`,
+			`{"role":"assistant","event_type":"pause","content_items":[],"usage_metadata":null,"finish_reason":null,"created_at":5}`,
+		},
 		{"an empty event without a time", `{"event_type":"delta"}`, `{"role":"assistant","event_type":"delta","content_items":[],"usage_metadata":null,"finish_reason":null,"created_at":0}`},
-		{"a done item without deltas, with fidelity", `{"role":"assistant","event_type":"delta","content_items":[{"type":"tool_call.done","name":"f","arguments":{"b": 18446744073709551615},"tool_call_id":"k","fidelity":{"z":1,"item_id":"q"}}],"usage_metadata":null,"finish_reason":null,"created_at":5}`,
-			`{"role":"assistant","event_type":"delta","content_items":[{"type":"tool_call.done","name":"f","arguments":{"b": 18446744073709551615},"tool_call_id":"k","fidelity":{"z":1,"item_id":"q"}}],"usage_metadata":null,"finish_reason":null,"created_at":5}`},
-		{"the word error in an event", `{"role":"assistant","event_type":"delta","content_items":[{"type":"text.delta","text":"\"error\": {"}],"usage_metadata":null,"finish_reason":null,"created_at":5,"error":null,"note":"error"}`,
-			`{"role":"assistant","event_type":"delta","content_items":[{"type":"text.delta","text":"\"error\": {"}],"usage_metadata":null,"finish_reason":null,"created_at":5,"error":null,"note":"error"}`},
-		{"several items in one event", `{"event_type":"delta","created_at":5,"content_items":[{"type":"text.delta","text":"a"},{"type":"text.done","text":"a"}]}`,
+		{
+			"a done item without deltas, with fidelity", `{"role":"assistant","event_type":"delta","content_items":[{"type":"tool_call.done","name":"f","arguments":{"b": 18446744073709551615},"tool_call_id":"k","fidelity":{"z":1,"item_id":"q"}}],"usage_metadata":null,"finish_reason":null,"created_at":5}`,
+			`{"role":"assistant","event_type":"delta","content_items":[{"type":"tool_call.done","name":"f","arguments":{"b": 18446744073709551615},"tool_call_id":"k","fidelity":{"z":1,"item_id":"q"}}],"usage_metadata":null,"finish_reason":null,"created_at":5}`,
+		},
+		{
+			"the word error in an event", `{"role":"assistant","event_type":"delta","content_items":[{"type":"text.delta","text":"\"error\": {"}],"usage_metadata":null,"finish_reason":null,"created_at":5,"error":null,"note":"error"}`,
+			`{"role":"assistant","event_type":"delta","content_items":[{"type":"text.delta","text":"\"error\": {"}],"usage_metadata":null,"finish_reason":null,"created_at":5,"error":null,"note":"error"}`,
+		},
+		{
+			"several items in one event", `{"event_type":"delta","created_at":5,"content_items":[{"type":"text.delta","text":"a"},{"type":"text.done","text":"a"}]}`,
 			`{"role":"assistant","event_type":"delta","content_items":[{"type":"text.delta","text":"a"}],"usage_metadata":null,"finish_reason":null,"created_at":5}` + "\n" +
-				`{"role":"assistant","event_type":"delta","content_items":[{"type":"text.done","text":"a"}],"usage_metadata":null,"finish_reason":null,"created_at":5}`},
+				`{"role":"assistant","event_type":"delta","content_items":[{"type":"text.done","text":"a"}],"usage_metadata":null,"finish_reason":null,"created_at":5}`,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			client := serve(t, 200, nil, ": keep-alive\n\n"+sse(tt.event)+": keep-alive\n\n"+sse(stop)+done)
@@ -141,30 +153,48 @@ func TestEnds(t *testing.T) {
 		{name: "cut in the middle of an event", status: 200, body: sse(delta) + "data: " + stop[:100], events: 1, want: incomplete},
 		{name: "nothing", status: 200, events: 0, want: incomplete},
 
-		{name: "error event", status: 200, body: sse(delta, `{"error": `+late+`}`) + done, events: 1, wire: late,
-			want: up(mmsp.UpstreamError{ErrorType: "Timeout9", Message: "gone", Wire: []byte(late)})},
-		{name: "error event behind other keys", status: 200, body: sse(`{"trace":"`+strings.Repeat("x", 200)+`","error":`+late+`}`) + done, wire: late,
-			want: up(mmsp.UpstreamError{ErrorType: "Timeout9", Message: "gone", Wire: []byte(late)})},
-		{name: "error of this protocol as an event", status: 200, body: sse(`{"error":`+empty+`}`) + done, wire: empty,
-			want: up(mmsp.UpstreamError{ErrorType: "EmptyResponseError", Message: "m", Wire: []byte(empty)})},
-		{name: "error of the provider as an event", status: 200, body: sse(`{"error":`+upstream+`}`) + done, wire: upstream,
-			want: up(mmsp.UpstreamError{Status: 429, ErrorType: "UpstreamError", Message: "slow down", Code: "c", Param: "p", RequestID: "r", RetryAfter: 1500 * time.Millisecond, Object: []byte(`{"error":{"message":"slow down"}}`), Wire: []byte(upstream)})},
-		{name: "the same as a status", status: 503, header: http.Header{"Retry-After": {"9"}, "X-Request-Id": {"mine"}}, body: `{"error":` + upstream + `}`, wire: upstream,
-			want: up(mmsp.UpstreamError{Status: 503, ErrorType: "UpstreamError", Message: "slow down", Code: "c", Param: "p", RequestID: "r", RetryAfter: 9 * time.Second, Object: []byte(`{"error":{"message":"slow down"}}`), Wire: []byte(upstream)})},
-		{name: "an error without a message", status: 401, body: `{"error":{"type":"AuthenticationError"}}`, wire: `{"type":"AuthenticationError"}`,
-			want: up(mmsp.UpstreamError{Status: 401, ErrorType: "AuthenticationError", Message: "AuthenticationError", Wire: []byte(`{"type":"AuthenticationError"}`)})},
+		{
+			name: "error event", status: 200, body: sse(delta, `{"error": `+late+`}`) + done, events: 1, wire: late,
+			want: up(mmsp.UpstreamError{ErrorType: "Timeout9", Message: "gone", Wire: []byte(late)}),
+		},
+		{
+			name: "error event behind other keys", status: 200, body: sse(`{"trace":"`+strings.Repeat("x", 200)+`","error":`+late+`}`) + done, wire: late,
+			want: up(mmsp.UpstreamError{ErrorType: "Timeout9", Message: "gone", Wire: []byte(late)}),
+		},
+		{
+			name: "error of this protocol as an event", status: 200, body: sse(`{"error":`+empty+`}`) + done, wire: empty,
+			want: up(mmsp.UpstreamError{ErrorType: "EmptyResponseError", Message: "m", Wire: []byte(empty)}),
+		},
+		{
+			name: "error of the provider as an event", status: 200, body: sse(`{"error":`+upstream+`}`) + done, wire: upstream,
+			want: up(mmsp.UpstreamError{Status: 429, ErrorType: "UpstreamError", Message: "slow down", Code: "c", Param: "p", RequestID: "r", RetryAfter: 1500 * time.Millisecond, Object: []byte(`{"error":{"message":"slow down"}}`), Wire: []byte(upstream)}),
+		},
+		{
+			name: "the same as a status", status: 503, header: http.Header{"Retry-After": {"9"}, "X-Request-Id": {"mine"}}, body: `{"error":` + upstream + `}`, wire: upstream,
+			want: up(mmsp.UpstreamError{Status: 503, ErrorType: "UpstreamError", Message: "slow down", Code: "c", Param: "p", RequestID: "r", RetryAfter: 9 * time.Second, Object: []byte(`{"error":{"message":"slow down"}}`), Wire: []byte(upstream)}),
+		},
+		{
+			name: "an error without a message", status: 401, body: `{"error":{"type":"AuthenticationError"}}`, wire: `{"type":"AuthenticationError"}`,
+			want: up(mmsp.UpstreamError{Status: 401, ErrorType: "AuthenticationError", Message: "AuthenticationError", Wire: []byte(`{"type":"AuthenticationError"}`)}),
+		},
 		{name: "an error of nothing", status: 500, body: `{"error":{}}`, wire: `{}`, want: up(mmsp.UpstreamError{Status: 500, Message: "the server reported an error", Wire: []byte(`{}`)})},
-		{name: "a large error", status: 400, body: `{"error":{"type":"T","message":"` + strings.Repeat("é", 50_000) + `"}}`, wire: `{"type":"T","message":"` + strings.Repeat("é", 50_000) + `"}`,
-			want: up(mmsp.UpstreamError{Status: 400, ErrorType: "T", Message: strings.Repeat("é", 50_000), Wire: []byte(`{"type":"T","message":"` + strings.Repeat("é", 50_000) + `"}`)})},
+		{
+			name: "a large error", status: 400, body: `{"error":{"type":"T","message":"` + strings.Repeat("é", 50_000) + `"}}`, wire: `{"type":"T","message":"` + strings.Repeat("é", 50_000) + `"}`,
+			want: up(mmsp.UpstreamError{Status: 400, ErrorType: "T", Message: strings.Repeat("é", 50_000), Wire: []byte(`{"type":"T","message":"` + strings.Repeat("é", 50_000) + `"}`)}),
+		},
 
-		{name: "a status of another server", status: 502, body: "\n<html>" + strings.Repeat("é", 300),
-			want: up(mmsp.UpstreamError{Status: 502, ErrorType: "HTTPError", Message: "HTTP 502: <html>" + strings.Repeat("é", 194)})},
+		{
+			name: "a status of another server", status: 502, body: "\n<html>" + strings.Repeat("é", 300),
+			want: up(mmsp.UpstreamError{Status: 502, ErrorType: "HTTPError", Message: "HTTP 502: <html>" + strings.Repeat("é", 194)}),
+		},
 		{name: "a status with JSON of another kind", status: 422, body: `{"detail":"x"}`, want: up(mmsp.UpstreamError{Status: 422, ErrorType: "HTTPError", Message: `HTTP 422: {"detail":"x"}`})},
 		{name: "a status without a body", status: 503, header: http.Header{"Retry-After": {"9"}}, want: up(mmsp.UpstreamError{Status: 503, ErrorType: "HTTPError", Message: "HTTP 503: ", RetryAfter: 9 * time.Second})},
 		{name: "a page", status: 200, body: "<html>", want: up(mmsp.UpstreamError{ErrorType: "unexpected_body", Message: `the provider answered with something else than a stream: "<html>"`})},
 		{name: "an error with status 200", status: 200, body: `{"error":` + late + `}`, wire: late, want: up(mmsp.UpstreamError{ErrorType: "Timeout9", Message: "gone", Wire: []byte(late)})},
-		{name: "an unreadable event", status: 200, body: sse(delta, `{"event_type":`) + done, events: 1,
-			want: up(mmsp.UpstreamError{ErrorType: "malformed_event", Message: `event 2 from the provider is not readable as JSON (not readable as JSON: the text ends early at byte 14): "{\"event_type\":"`})},
+		{
+			name: "an unreadable event", status: 200, body: sse(delta, `{"event_type":`) + done, events: 1,
+			want: up(mmsp.UpstreamError{ErrorType: "malformed_event", Message: `event 2 from the provider is not readable as JSON (not readable as JSON: the text ends early at byte 14): "{\"event_type\":"`}),
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			events, err := read(t, serve(t, tt.status, tt.header, tt.body))

@@ -4,6 +4,7 @@ package openaichat
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -353,6 +354,9 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 			return
 		}
 		next(chunk)
+		if event.FinishReason == "" { // it is whole all the same
+			event.Type, event.FinishReason, event.Usage = mmsp.EventStop, mmsp.FinishUnknown, cmp.Or(event.Usage, &mmsp.Usage{})
+		}
 		event.Last = true
 		yield(&event, nil)
 		return

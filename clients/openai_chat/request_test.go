@@ -122,40 +122,58 @@ func TestMessages(t *testing.T) {
 	tests := []struct{ name, messages, want string }{
 		{"no message", ``, ``},
 		{"a turn of nothing", user(``), ``},
-		{"parts in order", user(`{"type":"text.done","text":"a"},{"type":"image_url.done","image_url":"data:image/png;base64,AAAA"},{"type":"text.done","text":""}`),
-			`{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},{"type":"text","text":""}]}`},
+		{
+			"parts in order", user(`{"type":"text.done","text":"a"},{"type":"image_url.done","image_url":"data:image/png;base64,AAAA"},{"type":"text.done","text":""}`),
+			`{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},{"type":"text","text":""}]}`,
+		},
 		{"characters as they are", user(`{"type":"text.done","text":"Grüße <b>&\u00a0日本 \"q\" \\ \n"}`), "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"Grüße <b>&\u00a0日本 \\\"q\\\" \\\\ \\n\"}]}"},
 		{"assistant's text", assistant(`{"type":"text.done","text":"yes"}`), `{"role":"assistant","content":[{"type":"text","text":"yes"}]}`},
 		{"calls alone", assistant(call), `{"role":"assistant","tool_calls":[` + wireCall + `]}`},
-		{"thinking, text and calls share a message", assistant(think + `,{"type":"text.done","text":"So:"},` + call),
-			`{"role":"assistant","content":[{"type":"text","text":"So:"}],"tool_calls":[` + wireCall + `],"reasoning_content":"Hm."}`},
-		{"arguments verbatim", assistant(`{"type":"tool_call.done","name":"f","arguments":{ "b" : 18446744073709551615, "a":1.50,
+		{
+			"thinking, text and calls share a message", assistant(think + `,{"type":"text.done","text":"So:"},` + call),
+			`{"role":"assistant","content":[{"type":"text","text":"So:"}],"tool_calls":[` + wireCall + `],"reasoning_content":"Hm."}`,
+		},
+		{
+			"arguments verbatim", assistant(`{"type":"tool_call.done","name":"f","arguments":{ "b" : 18446744073709551615, "a":1.50,
  "c":"\u00e9" },"tool_call_id":"k"}`),
-			`{"role":"assistant","tool_calls":[{"id":"k","type":"function","function":{"name":"f","arguments":"{ \"b\" : 18446744073709551615, \"a\":1.50,\n \"c\":\"\\u00e9\" }"}}]}`},
-		{"results stand before the rest of the turn", user(`{"type":"text.done","text":"and?"},{"type":"tool_result.done","tool_call_id":"k1","text":"4.1 m","is_error":true},{"type":"tool_result.done","tool_call_id":"k2","text":""}`),
-			`{"role":"tool","tool_call_id":"k1","content":"4.1 m"},{"role":"tool","tool_call_id":"k2","content":""},{"role":"user","content":[{"type":"text","text":"and?"}]}`},
-		{"pictures of a result follow it", user(`{"type":"tool_result.done","tool_call_id":"k1","text":"see","images":["data:image/png;base64,AA","DATA:image/gif;base64,BB"]}`),
-			`{"role":"tool","tool_call_id":"k1","content":"see"},{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}},{"type":"image_url","image_url":{"url":"DATA:image/gif;base64,BB"}}]}`},
+			`{"role":"assistant","tool_calls":[{"id":"k","type":"function","function":{"name":"f","arguments":"{ \"b\" : 18446744073709551615, \"a\":1.50,\n \"c\":\"\\u00e9\" }"}}]}`,
+		},
+		{
+			"results stand before the rest of the turn", user(`{"type":"text.done","text":"and?"},{"type":"tool_result.done","tool_call_id":"k1","text":"4.1 m","is_error":true},{"type":"tool_result.done","tool_call_id":"k2","text":""}`),
+			`{"role":"tool","tool_call_id":"k1","content":"4.1 m"},{"role":"tool","tool_call_id":"k2","content":""},{"role":"user","content":[{"type":"text","text":"and?"}]}`,
+		},
+		{
+			"pictures of a result follow it", user(`{"type":"tool_result.done","tool_call_id":"k1","text":"see","images":["data:image/png;base64,AA","DATA:image/gif;base64,BB"]}`),
+			`{"role":"tool","tool_call_id":"k1","content":"see"},{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}},{"type":"image_url","image_url":{"url":"DATA:image/gif;base64,BB"}}]}`,
+		},
 
-		{"reasoning_content goes back on its field", assistant(thought("a", "reasoning_content") + `,` + thought("b", "reasoning_content") + `,{"type":"text.done","text":"t"}`),
-			`{"role":"assistant","content":[{"type":"text","text":"t"}],"reasoning_content":"ab"}`},
+		{
+			"reasoning_content goes back on its field", assistant(thought("a", "reasoning_content") + `,` + thought("b", "reasoning_content") + `,{"type":"text.done","text":"t"}`),
+			`{"role":"assistant","content":[{"type":"text","text":"t"}],"reasoning_content":"ab"}`,
+		},
 		{"reasoning goes back on its field", assistant(thought("a", "reasoning")), `{"role":"assistant","reasoning":"a"}`},
 		{"thinking of an unknown field", assistant(`{"type":"thinking.done","thinking":"a","fidelity":{"signature":"s"}}`), `{"role":"assistant","reasoning_content":"a","reasoning":"a"}`},
 		{"thinking of mixed fields", assistant(thought("a", "reasoning") + `,` + thought("b", "reasoning_content")), `{"role":"assistant","reasoning_content":"ab","reasoning":"ab"}`},
 		{"empty thinking counts for its turn's fields", assistant(thought("", "reasoning") + `,` + thought("b", "reasoning_content")), `{"role":"assistant","reasoning_content":"b","reasoning":"b"}`},
 		{"empty thinking alone", assistant(thought("", "reasoning")), ``},
 		{"a field of another type", assistant(`{"type":"thinking.done","thinking":"a","fidelity":{"reasoning_field":7}}`), `{"role":"assistant","reasoning_content":"a","reasoning":"a"}`},
-		{"a call without thinking after one with it",
+		{
+			"a call without thinking after one with it",
 			assistant(thought("Need the tide.", "reasoning_content")+`,`+call) + `,` + result("k1", "4.1 m") + `,` + assistant(strings.ReplaceAll(call, "k1", "k2")) + `,` + result("k2", "0.3 m") + `,` + assistant(`{"type":"text.done","text":"done"}`),
 			`{"role":"assistant","tool_calls":[` + wireCall + `],"reasoning_content":"Need the tide."},{"role":"tool","tool_call_id":"k1","content":"4.1 m"},` +
 				`{"role":"assistant","tool_calls":[` + strings.ReplaceAll(wireCall, "k1", "k2") + `],"reasoning_content":""},{"role":"tool","tool_call_id":"k2","content":"0.3 m"},` +
-				`{"role":"assistant","content":[{"type":"text","text":"done"}]}`},
+				`{"role":"assistant","content":[{"type":"text","text":"done"}]}`,
+		},
 		{"a call in a history that never thought", assistant(call), `{"role":"assistant","tool_calls":[` + wireCall + `]}`},
-		{"thinking after the call is too late", assistant(call) + `,` + result("k1", "") + `,` + assistant(thought("a", "reasoning")),
-			`{"role":"assistant","tool_calls":[` + wireCall + `]},{"role":"tool","tool_call_id":"k1","content":""},{"role":"assistant","reasoning":"a"}`},
-		{"one field, then the other, then a call",
+		{
+			"thinking after the call is too late", assistant(call) + `,` + result("k1", "") + `,` + assistant(thought("a", "reasoning")),
+			`{"role":"assistant","tool_calls":[` + wireCall + `]},{"role":"tool","tool_call_id":"k1","content":""},{"role":"assistant","reasoning":"a"}`,
+		},
+		{
+			"one field, then the other, then a call",
 			assistant(thought("a", "reasoning")) + `,` + assistant(thought("b", "reasoning_content")) + `,` + assistant(call),
-			`{"role":"assistant","reasoning":"a"},{"role":"assistant","reasoning_content":"b"},{"role":"assistant","tool_calls":[` + wireCall + `],"reasoning_content":"","reasoning":""}`},
+			`{"role":"assistant","reasoning":"a"},{"role":"assistant","reasoning_content":"b"},{"role":"assistant","tool_calls":[` + wireCall + `],"reasoning_content":"","reasoning":""}`,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

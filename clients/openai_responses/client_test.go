@@ -311,10 +311,14 @@ func TestStreams(t *testing.T) {
 			`tool_call.delta tide_at c1 {"port":"Sète"}`, `tool_call.done tide_at c1 {"port":"Sète"}`, `stop tool_call 0 3 0 2`,
 		}},
 		{"a whole answer that is queued", `{"object":"response","status":"queued","output":[]}`, []string{"IncompleteStreamError"}},
-		{"a whole answer that failed", `{"object":"response","status":"failed","output":[],"error":{"code":"server_error","message":"Down."}}`,
-			[]string{"UpstreamError 0  server_error Down."}},
-		{"an error instead of a stream", `{"error":{"type":"invalid_request_error","code":"bad","message":"No."}}`,
-			[]string{"UpstreamError 0 invalid_request_error bad No."}},
+		{
+			"a whole answer that failed", `{"object":"response","status":"failed","output":[],"error":{"code":"server_error","message":"Down."}}`,
+			[]string{"UpstreamError 0  server_error Down."},
+		},
+		{
+			"an error instead of a stream", `{"error":{"type":"invalid_request_error","code":"bad","message":"No."}}`,
+			[]string{"UpstreamError 0 invalid_request_error bad No."},
+		},
 		{"a page instead of a stream", "<html>Sign in</html>", []string{
 			`UpstreamError 0 unexpected_body  the provider answered with something else than a stream: "<html>Sign in</html>"`,
 		}},
@@ -340,46 +344,64 @@ func TestStreams(t *testing.T) {
 			`text.delta "Well."`, `text.done "Well."`,
 			`text.delta "I " {"refusal":true}`, `text.delta "cannot."`, `text.done "I cannot." {"refusal":true}`, `stop unknown` + usage + ` refusal`,
 		}},
-		{"token limit", events(`
+		{
+			"token limit", events(`
 			{"type":"response.output_text.delta","item_id":"m","delta":"a"}
 			{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"usage":{"input_tokens":1,"output_tokens":2}}}`),
-			[]string{`text.delta "a"`, `text.done "a"`, `stop length 0 1 0 2`}},
-		{"a call cut by the token limit", events(`
+			[]string{`text.delta "a"`, `text.done "a"`, `stop length 0 1 0 2`},
+		},
+		{
+			"a call cut by the token limit", events(`
 			{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"f1","name":"a","call_id":"c1"}}
 			{"type":"response.function_call_arguments.delta","output_index":0,"item_id":"f1","delta":"{\"x"}
 			{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":null,"usage":{"input_tokens":1,"output_tokens":2}}}`),
-			[]string{`tool_call.delta a c1`, `tool_call.delta   {"x`, `ToolCallArgumentParseError {"x length`}},
-		{"content filter", events(`
+			[]string{`tool_call.delta a c1`, `tool_call.delta   {"x`, `ToolCallArgumentParseError {"x length`},
+		},
+		{
+			"content filter", events(`
 			{"type":"response.output_text.delta","item_id":"m","delta":"a"}
 			{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"content_filter"},"usage":{"input_tokens":1,"output_tokens":2}}}`),
-			[]string{`text.delta "a"`, `text.done "a"`, `stop unknown 0 1 0 2 filter`}},
-		{"another reason", events(`
+			[]string{`text.delta "a"`, `text.done "a"`, `stop unknown 0 1 0 2 filter`},
+		},
+		{
+			"another reason", events(`
 			{"type":"response.output_text.delta","item_id":"m","delta":"a"}
 			{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"weather"},"usage":{"input_tokens":1,"output_tokens":2}}}`),
-			[]string{`text.delta "a"`, `text.done "a"`, `stop unknown 0 1 0 2`}},
+			[]string{`text.delta "a"`, `text.done "a"`, `stop unknown 0 1 0 2`},
+		},
 		{"thinking alone", events(`
 			{"type":"response.reasoning_summary_text.delta","item_id":"r","delta":"Hm."}
 			` + completed), []string{`thinking.delta "Hm."`, `thinking.done "Hm."`, `EmptyResponseError stop`}},
-		{"usage details that are null", events(`
+		{
+			"usage details that are null", events(`
 			{"type":"response.output_text.delta","item_id":"m","delta":"a"}
 			{"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":7,"output_tokens":5,"input_tokens_details":null,"output_tokens_details":{"reasoning_tokens":null}}}}`),
-			[]string{`text.delta "a"`, `text.done "a"`, `stop stop 0 7 0 5`}},
-		{"details that are no part of the sum", events(`
+			[]string{`text.delta "a"`, `text.done "a"`, `stop stop 0 7 0 5`},
+		},
+		{
+			"details that are no part of the sum", events(`
 			{"type":"response.output_text.delta","item_id":"m","delta":"a"}
 			{"type":"response.completed","response":{"usage":{"input_tokens":7,"output_tokens":5,"input_tokens_details":{"cached_tokens":8},"output_tokens_details":{"reasoning_tokens":6}}}}`),
-			[]string{`text.delta "a"`, `text.done "a"`, `stop stop 8 7 6 5`}},
-		{"no usage", events(`
+			[]string{`text.delta "a"`, `text.done "a"`, `stop stop 8 7 6 5`},
+		},
+		{
+			"no usage", events(`
 			{"type":"response.output_text.delta","item_id":"m","delta":"a"}
 			{"type":"response.completed","response":{"status":"completed","usage":null}}`),
-			[]string{`text.delta "a"`, `text.done "a"`, `stop stop null null null null`}},
-		{"error and response.failed", events(`
+			[]string{`text.delta "a"`, `text.done "a"`, `stop stop null null null null`},
+		},
+		{
+			"error and response.failed", events(`
 			{"type":"response.output_text.delta","item_id":"m","delta":"a"}
 			{"type":"error","error":{"type":"tokens","code":"rate_limit_exceeded","message":"Slow down.","param":null}}
 			{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"Slow down."}}}`),
-			[]string{`text.delta "a"`, `UpstreamError 0 tokens rate_limit_exceeded Slow down.`}},
-		{"response.failed alone", events(`
+			[]string{`text.delta "a"`, `UpstreamError 0 tokens rate_limit_exceeded Slow down.`},
+		},
+		{
+			"response.failed alone", events(`
 			{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"Down."},"output":[]}}`),
-			[]string{`UpstreamError 0  server_error Down.`}},
+			[]string{`UpstreamError 0  server_error Down.`},
+		},
 		{"response.error", events(`{"type":"response.error","code":"server_error","message":"Down."}`), []string{`UpstreamError 0  server_error Down.`}},
 		{"a flat error", events(`{"type":"error","code":"server_error","message":"Down.","param":null}`), []string{`UpstreamError 0  server_error Down.`}},
 		{"a gateway's error", events(`{"error":{"code":502,"message":"Bad gateway."}}`), []string{`UpstreamError 502  502 Bad gateway.`}},
@@ -477,8 +499,11 @@ func TestConfig(t *testing.T) {
 		}}}, `,"tools":[{"type":"function","name":"tide_at","description":"Tide height","parameters":{"type":"object","properties":{"port":{"type":"string"}}},"strict":true}]`},
 		{"gpt-6-astra", mmsp.Config{ToolChoice: &mmsp.ToolChoice{Mode: mmsp.ToolChoiceRequired}}, `,"tool_choice":"required"`},
 		{"gpt-6-astra", mmsp.Config{ToolChoice: &mmsp.ToolChoice{Mode: mmsp.ToolChoiceNone}}, `,"tool_choice":"none"`},
-		{"gpt-6-astra", mmsp.Config{ToolChoice: &mmsp.ToolChoice{Names: []string{"a", "b"}}},
-			`,"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"a"},{"type":"function","name":"b"}]}`},
+		{
+			"gpt-6-astra",
+			mmsp.Config{ToolChoice: &mmsp.ToolChoice{Names: []string{"a", "b"}}},
+			`,"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"a"},{"type":"function","name":"b"}]}`,
+		},
 		{"gpt-6-astra", mmsp.Config{FastMode: true}, `,"service_tier":"priority"`},
 		{"gpt-6-astra", mmsp.Config{PromptCaching: mmsp.CachingEnable}, ``},
 		{"gpt-6-astra", mmsp.Config{PromptCaching: mmsp.CachingDisable}, `prompt_caching`},
@@ -554,9 +579,12 @@ func TestMessages(t *testing.T) {
 			`{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"image/png"},{"type":"input_image","image_url":"` + large + `","detail":"high"},` +
 			`{"type":"input_image","image_url":"` + small + `"}]},` +
 			`{"type":"function_call_output","call_id":"d","output":[{"type":"input_text","text":""},{"type":"input_image","image_url":"` + small + `"}]}`},
-		{"pictures for another model", "gpt-5.5", []mmsp.Message{mmsp.UserMessage(mmsp.ImageURL(large), mmsp.ToolResult("c", "x", large))},
+		{
+			"pictures for another model", "gpt-5.5",
+			[]mmsp.Message{mmsp.UserMessage(mmsp.ImageURL(large), mmsp.ToolResult("c", "x", large))},
 			`{"type":"message","role":"user","content":[{"type":"input_image","image_url":"` + large + `"}]},` +
-				`{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"x"},{"type":"input_image","image_url":"` + large + `"}]}`},
+				`{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"x"},{"type":"input_image","image_url":"` + large + `"}]}`,
+		},
 		{"phases", "", []mmsp.Message{
 			mmsp.AssistantMessage(
 				mmsp.Text("a"), faithful(mmsp.Text("b"), `{"phase":"commentary"}`), mmsp.Text("c"), faithful(mmsp.Text("d"), `{"phase":"final_answer"}`),

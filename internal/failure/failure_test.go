@@ -22,22 +22,36 @@ func TestUpstream(t *testing.T) {
 		body   string
 		want   mmsp.UpstreamError // Object: "same" stands for the body
 	}{
-		{"OpenAI", 404, `{"error":{"message":"no such model","type":"invalid_request_error","param":"model","code":"model_not_found"}}`,
-			mmsp.UpstreamError{Message: "no such model", ErrorType: "invalid_request_error", Param: "model", Code: "model_not_found", Object: []byte("same")}},
+		{
+			"OpenAI", 404, `{"error":{"message":"no such model","type":"invalid_request_error","param":"model","code":"model_not_found"}}`,
+			mmsp.UpstreamError{Message: "no such model", ErrorType: "invalid_request_error", Param: "model", Code: "model_not_found", Object: []byte("same")},
+		},
 		{"OpenAI with nulls", 400, `{"error":{"message":"m","type":"t","param":null,"code":null}}`, mmsp.UpstreamError{Message: "m", ErrorType: "t", Object: []byte("same")}},
-		{"OpenRouter", 429, `{"error":{"message":"Provider returned error","code":429,"metadata":{"raw":"busy"}},"user_id":"u"}`,
-			mmsp.UpstreamError{Message: "Provider returned error", Code: "429", Object: []byte("same")}},
-		{"Anthropic", 529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}`,
-			mmsp.UpstreamError{Message: "Overloaded", ErrorType: "overloaded_error", RequestID: "req_1", Object: []byte("same")}},
-		{"Google", 403, `{"error":{"code":403,"message":"denied","status":"PERMISSION_DENIED","details":[{"@type":"x","message":"y"}]}}`,
-			mmsp.UpstreamError{Message: "denied", ErrorType: "PERMISSION_DENIED", Code: "403", Object: []byte("same")}},
-		{"Google in a list", 503, `[{"error":{"code":503,"message":"down","status":"UNAVAILABLE"}}]`,
-			mmsp.UpstreamError{Message: "down", ErrorType: "UNAVAILABLE", Code: "503", Object: []byte(`{"error":{"code":503,"message":"down","status":"UNAVAILABLE"}}`)}},
+		{
+			"OpenRouter", 429, `{"error":{"message":"Provider returned error","code":429,"metadata":{"raw":"busy"}},"user_id":"u"}`,
+			mmsp.UpstreamError{Message: "Provider returned error", Code: "429", Object: []byte("same")},
+		},
+		{
+			"Anthropic", 529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}`,
+			mmsp.UpstreamError{Message: "Overloaded", ErrorType: "overloaded_error", RequestID: "req_1", Object: []byte("same")},
+		},
+		{
+			"Google", 403, `{"error":{"code":403,"message":"denied","status":"PERMISSION_DENIED","details":[{"@type":"x","message":"y"}]}}`,
+			mmsp.UpstreamError{Message: "denied", ErrorType: "PERMISSION_DENIED", Code: "403", Object: []byte("same")},
+		},
+		{
+			"Google in a list", 503, `[{"error":{"code":503,"message":"down","status":"UNAVAILABLE"}}]`,
+			mmsp.UpstreamError{Message: "down", ErrorType: "UNAVAILABLE", Code: "503", Object: []byte(`{"error":{"code":503,"message":"down","status":"UNAVAILABLE"}}`)},
+		},
 		{"FastAPI", 404, `{"detail":"Not Found"}`, mmsp.UpstreamError{Message: "Not Found", Object: []byte("same")}},
-		{"FastAPI with a list", 422, `{"detail":[{"loc":["body"],"msg":"field required"}]}`,
-			mmsp.UpstreamError{Message: `"[{\"loc\":[\"body\"],\"msg\":\"field required\"}]"`, Object: []byte("same")}},
-		{"vLLM", 400, `{"object":"error","message":"too long","type":"BadRequestError","param":null,"code":400}`,
-			mmsp.UpstreamError{Message: "too long", ErrorType: "BadRequestError", Code: "400", Object: []byte("same")}},
+		{
+			"FastAPI with a list", 422, `{"detail":[{"loc":["body"],"msg":"field required"}]}`,
+			mmsp.UpstreamError{Message: `"[{\"loc\":[\"body\"],\"msg\":\"field required\"}]"`, Object: []byte("same")},
+		},
+		{
+			"vLLM", 400, `{"object":"error","message":"too long","type":"BadRequestError","param":null,"code":400}`,
+			mmsp.UpstreamError{Message: "too long", ErrorType: "BadRequestError", Code: "400", Object: []byte("same")},
+		},
 		{"a name and a message", 404, `{"status":404,"message":"no route","error":"Not Found"}`, mmsp.UpstreamError{Message: "no route", Object: []byte("same")}},
 		{"a name alone", 404, `{"error":"model \"x\" not found"}`, mmsp.UpstreamError{Message: `model "x" not found`, Object: []byte("same")}},
 		{"problem details", 503, `{"title":"Down","status":503}`, mmsp.UpstreamError{Message: "Down", Object: []byte("same")}},
