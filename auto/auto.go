@@ -99,7 +99,8 @@ func New(model string, o mmsp.Options) (*mmsp.Client, error) {
 	if named != "" {
 		t, ok := find(named)
 		if !ok {
-			return nil, fmt.Errorf("Unknown client type %q: %s", named, possible()) //nolint:staticcheck // the text that every implementation of the protocol begins with
+			//lint:ignore ST1005 the text begins as every implementation of the protocol begins it
+			return nil, fmt.Errorf("Unknown client type %q: %s", named, possible())
 		}
 		p, err := t.New(o)
 		if err != nil {

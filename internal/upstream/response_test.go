@@ -209,7 +209,7 @@ func TestConnectionReuse(t *testing.T) {
 	t.Run("after error statuses", func(t *testing.T) {
 		c, r, conns := serve(t, mmsp.HTTPOptions{MaxRetryWait: time.Millisecond}, false, func(w http.ResponseWriter, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
-			http.Error(w, "busy", 503)
+			http.Error(w, "busy", http.StatusServiceUnavailable)
 		})
 		if _, err := c.Do(t.Context(), r); err == nil || conns.Load() != 1 {
 			t.Errorf("%v, %d connections", err, conns.Load())
