@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -356,6 +357,24 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// silent is a Forwarder that says nothing, not even how it ended.
+type silent struct{ script }
+
+func (silent) StreamingResponse(context.Context, []mmsp.Message, *mmsp.Config) iter.Seq2[mmsp.Event, error] {
+	return func(func(mmsp.Event, error) bool) {}
+}
+
+func TestNoEnd(t *testing.T) {
+	t.Parallel()
+	s := start(t, table(), gateway.Own{ID: "m", Client: mmsp.NewClient(silent{})})
+	if got := s.ask("m"); got.status != 502 || errorOf(t, got.body).Type != "IncompleteStreamError" {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if m := s.metrics(); m.Failures != 1 || m.InFlight != 0 {
+		t.Errorf("%+v", m.Counts)
+	}
+}
+
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -514,9 +533,6 @@ func TestNothingIsHeldBack(t *testing.T) {
 		{"openai-chat", "alone", chatDelta},
 		{"openai-chat", "empty deltas", chatDelta + emptyChunk + emptyChunk},
 		{"openai-chat", "comment", chatDelta + ": ping\n\n"},
-		{"openai-chat", "heartbeat", chatDelta + "data: \n\n"},
-		{"ant-messages", "heartbeat", block + blockText("He") + "data:\n\n"},
-		{"openai-responses", "heartbeat", starts + text + "data:\n\n"},
 		{"openai-chat", "half an event", chatDelta + `data: {"choices":[{"index":0,"del`},
 		{"openai-responses", "alone", starts + text},
 		{"openai-responses", "empty delta", starts + text + emptyText},
