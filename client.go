@@ -44,7 +44,7 @@ func (c *Client) StreamingResponse(ctx context.Context, messages []Message, conf
 	var used atomic.Bool
 	return func(yield func(Event, error) bool) {
 		if used.Swap(true) {
-			yield(Event{}, errStreamUsed)
+			yieldError(yield, errStreamUsed)
 			return
 		}
 		if forwarder, ok := c.provider.(Forwarder); ok {
@@ -58,7 +58,7 @@ func (c *Client) StreamingResponse(ctx context.Context, messages []Message, conf
 // stream builds the public stream from what the provider's client reads, top to bottom.
 func (c *Client) stream(ctx context.Context, messages []Message, config *Config, yield func(Event, error) bool) {
 	class := c.provider.Class()
-	fail := func(err error) { yield(Event{}, err) }
+	fail := func(err error) { yieldError(yield, err) }
 
 	// Cancelled before it began: nothing goes out.
 	if ctx.Err() != nil {
@@ -95,10 +95,11 @@ func (c *Client) stream(ctx context.Context, messages []Message, config *Config,
 
 		// An event waits here while more is buffered, so that More is known when it goes out. Nothing waits for the
 		// provider.
-		waiting = Event{Type: EventDelta}
+		waiting Event
 		holds   bool
 		gone    bool // the consumer left
 	)
+	waiting.Type = EventDelta
 	release := func(more bool) {
 		if holds && !gone {
 			waiting.More = more
@@ -209,6 +210,12 @@ func (c *Client) stream(ctx context.Context, messages []Message, config *Config,
 	}
 	end(nil)
 }
+
+// yieldError yields an error. It stands apart so that the frames that live as long as a stream hold no room for an event:
+// they decide whether a server's stack fits 8 kB.
+//
+//go:noinline
+func yieldError(yield func(Event, error) bool, err error) { yield(Event{}, err) }
 
 // modelOf returns the model id of a provider that tells it.
 func modelOf(p Provider) string {

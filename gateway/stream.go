@@ -34,10 +34,17 @@ func (c *call) stream() {
 			c.streams.Add(-1)
 		}
 	}()
+	if messages, config, ok := c.accept(); ok {
+		c.forward(messages, config)
+	}
+}
+
+// accept reads the request and finds its row. A request that cannot be is answered, and not ok.
+func (c *call) accept() (messages []mmsp.Message, config *mmsp.Config, ok bool) {
 	if c.draining.Load() {
 		c.w.Header().Set("Connection", "close")
 		c.fail(errShutdown)
-		return
+		return nil, nil, false
 	}
 	refuse := func(kind metrics.RefusalKind, err error) {
 		c.metrics.Refuse(kind)
@@ -50,41 +57,45 @@ func (c *call) stream() {
 			c.err = err
 			c.w.Header().Set("Connection", "close")
 			c.json(http.StatusRequestEntityTooLarge, mmsp.AppendErrorJSON(nil, &mmsp.InvalidRequestError{Message: fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit)}))
-			return
+			return nil, nil, false
 		}
 		refuse(metrics.InvalidRequest, err)
-		return
+		return nil, nil, false
 	}
 	request, err := mmsp.ParseStreamRequest(body)
 	if err != nil {
 		refuse(metrics.InvalidRequest, err)
-		return
+		return nil, nil, false
 	}
 	row, ok := c.state.row(request.Model)
 	if !ok {
 		refuse(metrics.UnknownModel, &mmsp.NotFoundError{Message: fmt.Sprintf("the model %.200q does not exist; GET /v1/models lists those that do", request.Model)})
-		return
+		return nil, nil, false
 	}
 	c.model, c.row = request.Model, row
-	messages, err := mmsp.ParseMessages(request.Messages, row.relay)
+	messages, err = mmsp.ParseMessages(request.Messages, row.relay)
 	if err == nil && !row.relay {
 		messages = mmsp.NormalizeLegacy(messages)
 		err = mmsp.Validate(messages)
 	}
-	var config mmsp.Config
+	config = new(mmsp.Config)
 	if err == nil {
-		config, err = mmsp.ParseConfig(request.Config)
+		*config, err = mmsp.ParseConfig(request.Config)
 	}
 	if err != nil {
 		refuse(metrics.InvalidRequest, err)
-		return
+		return nil, nil, false
 	}
+	return messages, config, true
+}
 
-	c.counted = c.metrics.Begin(row.counted)
+// forward streams the answer. It holds little, for the stream's whole life.
+func (c *call) forward(messages []mmsp.Message, config *mmsp.Config) {
+	c.counted = c.metrics.Begin(c.row.counted)
 	c.streams.Add(1)
 	c.out = newEventWriter(c.w, c.state.config.KeepAlive)
 	ctx := c.r.Context()
-	for event, err := range row.client.StreamingResponse(ctx, messages, &config) {
+	for event, err := range c.row.client.StreamingResponse(ctx, messages, config) {
 		if c.outcome != "" {
 			break // nothing belongs to a stream after its end
 		}
@@ -123,7 +134,7 @@ func (c *call) stream() {
 		}
 	}
 	if c.outcome == "" {
-		err := &mmsp.IncompleteStreamError{Client: row.client.Provider().Class(), Reason: "it has no stop"}
+		err := &mmsp.IncompleteStreamError{Client: c.row.client.Provider().Class(), Reason: "it has no stop"}
 		c.end(err)
 		c.outcome = "failure"
 		c.counted.Fail(err.Error())
@@ -208,13 +219,14 @@ type eventWriter struct {
 	control   *http.ResponseController
 	keepAlive time.Duration
 
-	mu      sync.Mutex
-	timer   *time.Timer // nil: no comments
-	wrote   time.Time   // when anything was last written
-	started bool        // the header is out
-	closed  bool
-	buf     []byte
-	err     error
+	mu       sync.Mutex
+	timer    *time.Timer // nil: no comments
+	wrote    time.Time   // when anything was last written
+	started  bool        // the header is out
+	deadline time.Time   // of writes
+	closed   bool
+	buf      []byte
+	err      error
 }
 
 const (
@@ -228,6 +240,9 @@ const (
 
 func newEventWriter(w http.ResponseWriter, keepAlive time.Duration) *eventWriter {
 	out := &eventWriter{w: w, control: http.NewResponseController(w), keepAlive: keepAlive, wrote: time.Now()}
+	// Left to the first write, which happens deep in the provider's loop, the date would take the stack over 8 kB, and a
+	// slow stream keeps the stack that it once needed.
+	w.Header().Set("Date", out.wrote.UTC().Format(http.TimeFormat))
 	if keepAlive > 0 {
 		out.mu.Lock() // the timer may fire before its variable is set
 		defer out.mu.Unlock()
@@ -262,7 +277,11 @@ func (o *eventWriter) flush() {
 		h.Set("X-Accel-Buffering", "no")
 		o.w.WriteHeader(http.StatusOK)
 	}
-	_ = o.control.SetWriteDeadline(time.Now().Add(stuckTime))
+	o.wrote = time.Now()
+	if o.deadline.Sub(o.wrote) < stuckTime-10*time.Second { // moving it costs more than a write of a short event
+		o.deadline = o.wrote.Add(stuckTime)
+		_ = o.control.SetWriteDeadline(o.deadline)
+	}
 	_, err := o.w.Write(o.buf)
 	if err == nil {
 		if err = o.control.Flush(); errors.Is(err, http.ErrNotSupported) {
@@ -273,7 +292,6 @@ func (o *eventWriter) flush() {
 		o.err = err
 	}
 	o.buf = o.buf[:0]
-	o.wrote = time.Now()
 }
 
 // event takes the next event. Its error says that the caller is gone.

@@ -533,6 +533,7 @@ func TestNothingIsHeldBack(t *testing.T) {
 		{"openai-chat", "alone", chatDelta},
 		{"openai-chat", "empty deltas", chatDelta + emptyChunk + emptyChunk},
 		{"openai-chat", "comment", chatDelta + ": ping\n\n"},
+		{"openai-chat", "heartbeats", chatDelta + "data: \n\ndata\n\n"},
 		{"openai-chat", "half an event", chatDelta + `data: {"choices":[{"index":0,"del`},
 		{"openai-responses", "alone", starts + text},
 		{"openai-responses", "empty delta", starts + text + emptyText},

@@ -447,8 +447,13 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 			return
 		}
 		data := bytes.TrimSpace(wire.Data)
-		if len(data) == 0 || string(data) == "[DONE]" {
-			continue // a heartbeat, or the end as another protocol marks it
+		if string(data) == "[DONE]" { // the end as another protocol marks it
+			event.Reset()
+			event.Last, event.More = finished, reader.More()
+			if !yield(&event, nil) || event.Last {
+				return
+			}
+			continue
 		}
 		output, err := decoder.Decode(wire.Name, data)
 		switch {

@@ -380,9 +380,6 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 			yield(&event, nil)
 			return
 		}
-		if len(data) == 0 {
-			continue // a heartbeat
-		}
 		chunk, err := decoder.Decode(data)
 		switch {
 		case err != nil && wire.Unterminated:

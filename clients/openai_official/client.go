@@ -486,8 +486,6 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		case err != nil:
 			incomplete("the connection broke before the terminal event", err)
 			return
-		case len(data) == 0:
-			continue // a heartbeat
 		}
 		modelOutput, err := decoder.Decode(data)
 		switch {

@@ -168,7 +168,7 @@ func (r *Reader) scan() bool {
 		switch {
 		case from < eol:
 			r.field(from, eol)
-		case r.hasData:
+		case r.says():
 			r.ready = true
 		default:
 			r.forget()
@@ -177,9 +177,14 @@ func (r *Reader) scan() bool {
 	if !r.ready && r.err == io.EOF {
 		r.field(r.pos, r.end)
 		r.pos = r.end
-		r.ready, r.unterminated = r.hasData, true
+		r.ready, r.unterminated = r.says(), true
 	}
 	return r.ready
+}
+
+// says reports whether the event has data. Blank data is a heartbeat and no event.
+func (r *Reader) says() bool {
+	return r.hasData && len(bytes.TrimSpace(r.buf[r.dataFrom:r.dataTo])) > 0
 }
 
 // find returns the place of the first c in the unread part of the buffer, or its end; c is known not to be before from.

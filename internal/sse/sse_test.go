@@ -114,7 +114,7 @@ func TestFramings(t *testing.T) {
 		{"several data lines", "data: a\ndata:\ndata: c\n\n", "- \"a\\n\\nc\"\n"},
 		{"no space after the colon", "event:e\ndata:a\n\n", "\"e\" \"a\"\n"},
 		{"only one space goes", "data:  a \n\n", "- \" a \"\n"},
-		{"no colon", "data\n\nevent\ndata\ndata\n\n", "- \"\"\n\"\" \"\\n\"\n"},
+		{"no colon is blank data, a heartbeat and no event", "data\n\nevent\ndata\ndata\n\n", ""},
 		{"other fields", "id: 1\nretry: 5\ndatax: n\n data: n\nDATA: n\neventful: n\ndata: a\nid: 2\n\n", "- \"a\"\n"},
 		{"name without data", "event: e\n\ndata: a\n\n", "- \"a\"\n"},
 		{"last name counts", "event: e\nevent: f\ndata: a\n\n", "\"f\" \"a\"\n"},
@@ -309,8 +309,8 @@ func reference(body []byte) string {
 		if line != "" && !ev.Unterminated {
 			continue
 		}
-		if data != nil {
-			ev.Data = []byte(strings.Join(data, "\n"))
+		if joined := strings.Join(data, "\n"); strings.TrimSpace(joined) != "" {
+			ev.Data = []byte(joined)
 			out.WriteString(show(ev))
 		}
 		ev, data = Event{}, nil
