@@ -187,6 +187,7 @@ func (c *call) body() ([]byte, error) {
 		n, err := reader.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		if err == io.EOF {
+			_ = reader.Close() // or the first write would look for the rest of it
 			break
 		}
 		if err != nil {
@@ -240,9 +241,6 @@ const (
 
 func newEventWriter(w http.ResponseWriter, keepAlive time.Duration) *eventWriter {
 	out := &eventWriter{w: w, control: http.NewResponseController(w), keepAlive: keepAlive, wrote: time.Now()}
-	// Left to the first write, which happens deep in the provider's loop, the date would take the stack over 8 kB, and a
-	// slow stream keeps the stack that it once needed.
-	w.Header().Set("Date", out.wrote.UTC().Format(http.TimeFormat))
 	if keepAlive > 0 {
 		out.mu.Lock() // the timer may fire before its variable is set
 		defer out.mu.Unlock()
@@ -269,16 +267,29 @@ func (o *eventWriter) tick() {
 
 // flush writes what is collected. The caller holds the lock.
 func (o *eventWriter) flush() {
-	if !o.started {
-		o.started = true
-		h := o.w.Header()
-		h.Set("Content-Type", "text/event-stream; charset=utf-8")
-		h.Set("Cache-Control", "no-cache")
-		h.Set("X-Accel-Buffering", "no")
-		o.w.WriteHeader(http.StatusOK)
+	if o.started {
+		o.write()
+		return
 	}
+	o.started = true
+	h := o.w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no")
+	o.w.WriteHeader(http.StatusOK)
+	// The first write takes 4 kB of stack for the header. A slow stream would keep what it once needed, so that the
+	// write has a stack of its own.
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		o.write()
+	}()
+	<-done
+}
+
+func (o *eventWriter) write() {
 	o.wrote = time.Now()
-	if o.deadline.Sub(o.wrote) < stuckTime-10*time.Second { // moving it costs more than a write of a short event
+	if o.deadline.Sub(o.wrote) < stuckTime-10*time.Second { // moving it costs more than a short event
 		o.deadline = o.wrote.Add(stuckTime)
 		_ = o.control.SetWriteDeadline(o.deadline)
 	}
