@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -198,7 +199,7 @@ func (c *call) body() ([]byte, error) {
 			return nil, &mmsp.InvalidRequestError{Message: "the body could not be read to its end"}
 		}
 		if len(body) == cap(body) {
-			body = append(body, 0)[:len(body)]
+			body = slices.Grow(body, len(body))
 		}
 	}
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{}) // from here on only the end of the caller is read
