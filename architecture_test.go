@@ -19,6 +19,7 @@ var floors = []struct {
 	{"internal/jsonscan", nil},
 	{"internal/sse", nil},
 	{"internal/images", nil},
+	{"internal/awsevents", nil},
 	{"wire/", []string{"internal/jsonscan"}},
 	{"", []string{"internal/jsonscan"}}, // the module root
 	{"internal/upstream", []string{""}},
@@ -26,9 +27,10 @@ var floors = []struct {
 	{"internal/fetch", []string{"internal/images"}},
 	{"internal/failure", []string{"", "internal/jsonscan", "internal/upstream"}},
 	{"internal/modellist", []string{"", "internal/jsonscan", "internal/failure"}},
+	{"clients/openai_chat_vllm_adapter", []string{"", "wire/", "clients/openai_chat"}},
 	{"clients/", []string{
 		"", "wire/", "internal/jsonscan", "internal/sse", "internal/upstream", "internal/credentials", "internal/failure",
-		"internal/fetch", "internal/images", "internal/modellist",
+		"internal/fetch", "internal/images", "internal/modellist", "internal/awsevents",
 	}},
 	{"auto", []string{"", "clients/"}},
 	{"registry", nil},

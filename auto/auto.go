@@ -11,10 +11,18 @@ import (
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/clients/ant_messages"
 	"github.com/prism-shadow/mmsp-go/clients/anthropic_official"
+	"github.com/prism-shadow/mmsp-go/clients/deepseek_official"
+	"github.com/prism-shadow/mmsp-go/clients/google_genai"
+	"github.com/prism-shadow/mmsp-go/clients/google_official"
+	"github.com/prism-shadow/mmsp-go/clients/minimax_official"
 	"github.com/prism-shadow/mmsp-go/clients/mmsp"
+	"github.com/prism-shadow/mmsp-go/clients/moonshot_official"
 	"github.com/prism-shadow/mmsp-go/clients/openai_chat"
+	"github.com/prism-shadow/mmsp-go/clients/openai_chat_vllm_adapter"
+	"github.com/prism-shadow/mmsp-go/clients/openai_embedding"
 	"github.com/prism-shadow/mmsp-go/clients/openai_official"
 	"github.com/prism-shadow/mmsp-go/clients/openai_responses"
+	"github.com/prism-shadow/mmsp-go/clients/zai_official"
 )
 
 // Type is one client type.
@@ -30,11 +38,19 @@ type Type struct {
 
 // types is the one table of client types: the official ones first, then the compatible ones.
 var types = []Type{
-	{Name: "openai-official", New: provider(openaiofficial.New), Vendor: "OpenAI", KeyVar: "OPENAI_API_KEY", Families: []string{"gpt-", "text-embedding-"}},
+	{Name: "openai-official", New: openAI, Vendor: "OpenAI", KeyVar: "OPENAI_API_KEY", Families: []string{"gpt-", "text-embedding-"}},
 	{Name: "anthropic-official", New: provider(anthropicofficial.New), Vendor: "Anthropic", KeyVar: "ANTHROPIC_API_KEY", Families: []string{"claude-"}},
+	{Name: "google-official", New: provider(googleofficial.New), Vendor: "Google", KeyVar: "GEMINI_API_KEY", Families: []string{"gemini-"}},
+	{Name: "zai-official", New: provider(zaiofficial.New), Vendor: "Z.ai", KeyVar: "ZAI_API_KEY", Families: []string{"glm-"}},
+	{Name: "moonshot-official", New: provider(moonshotofficial.New), Vendor: "Moonshot", KeyVar: "MOONSHOT_API_KEY", Families: []string{"kimi-"}},
+	{Name: "deepseek-official", New: provider(deepseekofficial.New), Vendor: "DeepSeek", KeyVar: "DEEPSEEK_API_KEY", Families: []string{"deepseek-"}},
+	{Name: "minimax-official", New: provider(minimaxofficial.New), Vendor: "MiniMax", KeyVar: "MINIMAX_API_KEY", Families: []string{"minimax-"}},
 	{Name: "openai-responses", New: provider(openairesponses.New)},
 	{Name: "openai-chat", New: provider(openaichat.New)},
+	{Name: "openai-chat-vllm-adapter", New: provider(openaichatvllmadapter.New)},
+	{Name: "openai-embedding", New: provider(openaiembedding.New)},
 	{Name: "ant-messages", New: provider(antmessages.New)},
+	{Name: "google-genai", New: provider(googlegenai.New)},
 	{Name: "mmsp", New: provider(mmspclient.New)},
 }
 
@@ -49,6 +65,14 @@ func provider[P mmsp.Provider](new func(mmsp.Options) (P, error)) func(mmsp.Opti
 		}
 		return p, nil
 	}
+}
+
+// openAI makes the client of OpenAI's own endpoint, whose embedding models speak a protocol of their own.
+func openAI(o mmsp.Options) (mmsp.Provider, error) {
+	if strings.HasPrefix(strings.ToLower(o.Model), "text-embedding-") {
+		return provider(openaiembedding.New)(o)
+	}
+	return provider(openaiofficial.New)(o)
 }
 
 // Types returns the table of client types.

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	types    = "official: openai-official, anthropic-official; compatible: openai-responses, openai-chat, ant-messages, mmsp"
+	types    = "official: openai-official, anthropic-official, google-official, zai-official, moonshot-official, deepseek-official, minimax-official; compatible: openai-responses, openai-chat, openai-chat-vllm-adapter, openai-embedding, ant-messages, google-genai, mmsp"
 	noFamily = "no client for the model %q: it belongs to no known family; give a client type: " + types
 )
 
@@ -25,6 +25,14 @@ func TestRouting(t *testing.T) {
 		{"GPT-6-Astra", "", "", "OpenAIOfficialClient", ""},
 		{"claude-sonnet-5-5", "", "", "AnthropicOfficialClient", ""},
 		{"Claude-Opus", "", "", "AnthropicOfficialClient", ""},
+		{"Gemini-3.8-flash", "", "", "GoogleOfficialClient", ""},
+		{"GLM-5.3-flash", "", "", "ZAIOfficialClient", ""},
+		{"kimi-k3", "", "", "MoonshotOfficialClient", ""},
+		{"deepseek-v4", "", "", "DeepSeekOfficialClient", ""},
+		{"MiniMax-M3", "", "", "MiniMaxOfficialClient", ""},
+		{"text-embedding-3-large", "", "", "OpenaiEmbeddingClient", ""},
+		{"Text-Embedding-3-large", "openai-official", "", "OpenaiEmbeddingClient", ""},
+		{"text-embedding-3-large", "openai-responses", "", "OpenaiResponsesClient", ""},
 
 		{"openai/gpt-5.6", "", "", "", fmt.Sprintf(noFamily, "openai/gpt-5.6")},
 		{"my-gpt-5", "", "", "", fmt.Sprintf(noFamily, "my-gpt-5")},
@@ -37,6 +45,14 @@ func TestRouting(t *testing.T) {
 		{"anything", "openai", "", "OpenaiChatClient", ""},
 		{"anything", "OPENAI", "", "OpenaiChatClient", ""},
 		{"anything", "openai-official", "", "OpenAIOfficialClient", ""},
+		{"anything", "openai-chat-vllm-adapter", "", "OpenaiChatVllmAdapterClient", ""},
+		{"anything", "google-official", "", "GoogleOfficialClient", ""},
+		{"anything", "zai-official", "", "ZAIOfficialClient", ""},
+		{"anything", "moonshot-official", "", "MoonshotOfficialClient", ""},
+		{"zai-org/GLM-5.2", "", "", "", fmt.Sprintf(noFamily, "zai-org/GLM-5.2")},
+		{"anything", "deepseek-official", "", "DeepSeekOfficialClient", ""},
+		{"anything", "minimax-official", "", "MiniMaxOfficialClient", ""},
+		{"anything", "openai-embedding", "", "OpenaiEmbeddingClient", ""},
 		{"anything", "openai-responses", "", "OpenaiResponsesClient", ""},
 		{"anything", "anthropic-official", "", "AnthropicOfficialClient", ""},
 		{"anything", "ant-messages", "", "AntMessagesClient", ""},
@@ -74,7 +90,7 @@ func TestRouting(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	want := []string{"openai-official", "anthropic-official", "openai-responses", "openai-chat", "ant-messages", "mmsp"}
+	want := []string{"openai-official", "anthropic-official", "google-official", "zai-official", "moonshot-official", "deepseek-official", "minimax-official", "openai-responses", "openai-chat", "openai-chat-vllm-adapter", "openai-embedding", "ant-messages", "google-genai", "mmsp"}
 	if got := auto.Names(); !slices.Equal(got, want) {
 		t.Error(got)
 	}
@@ -91,12 +107,16 @@ func TestNames(t *testing.T) {
 // TestListModels: only a client that the model's family chose leaves out other families.
 func TestListModels(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		io.WriteString(w, `{"data":[{"id":"gpt-5.6"},{"id":"deepseek-v4"},{"id":"claude-x"},{"id":"GPT-4"},{"id":"x/gpt-5"}],"has_more":false}`)
+		io.WriteString(w, `{"data":[{"id":"gpt-5.6"},{"id":"deepseek-v4"},{"id":"claude-x"},{"id":"GPT-4"},{"id":"x/gpt-5"},{"id":"MiniMax-M3"},{"id":"deepseek-flash"},{"id":"text-embedding-3-small"}],"has_more":false}`)
 	}))
 	defer server.Close()
-	const all = "gpt-5.6,deepseek-v4,claude-x,GPT-4,x/gpt-5"
+	const all = "gpt-5.6,deepseek-v4,claude-x,GPT-4,x/gpt-5,MiniMax-M3,deepseek-flash,text-embedding-3-small"
 	for _, tt := range []struct{ model, given, environment, want string }{
-		{"gpt-5.5", "", "", "gpt-5.6,GPT-4"},
+		{"gpt-5.5", "", "", "gpt-5.6,GPT-4,text-embedding-3-small"},
+		{"text-embedding-3-large", "", "", "gpt-5.6,GPT-4,text-embedding-3-small"},
+		{"deepseek-v4", "", "", "deepseek-v4,deepseek-flash"},
+		{"MiniMax-M3", "", "", "MiniMax-M3"},
+		{"text-embedding-3-large", "openai-embedding", "", all},
 		{"claude-y", "", "", "claude-x"},
 		{"gpt-5.5", "openai-official", "", all},
 		{"gpt-5.5", "", "openai-official", all},

@@ -39,14 +39,23 @@ var credentialRules = map[string]struct {
 	vendor         string // the endpoint that neither options nor environment name
 	headers        []string
 	keyless        bool // without any key the client asks without one
+	own            bool // the variable of the key is this client's alone and serves any endpoint
 	open           bool // a given URL without a key is asked without one
 }{
-	"openai-official":    {keyVar: "OPENAI_API_KEY", urlVar: "OPENAI_BASE_URL", vendor: "https://api.openai.com", headers: []string{"Authorization: Bearer "}},
-	"openai-responses":   {keyVar: "OPENAI_API_KEY", urlVar: "OPENAI_BASE_URL", vendor: "https://api.openai.com", headers: []string{"Authorization: Bearer "}},
-	"openai-chat":        {keyVar: "OPENAI_API_KEY", urlVar: "OPENAI_BASE_URL", vendor: "https://api.openai.com", headers: []string{"Authorization: Bearer "}},
-	"anthropic-official": {keyVar: "ANTHROPIC_API_KEY", urlVar: "ANTHROPIC_BASE_URL", vendor: "https://api.anthropic.com", headers: []string{"X-Api-Key: "}, keyless: true},
-	"ant-messages":       {keyVar: "ANTHROPIC_API_KEY", urlVar: "ANTHROPIC_BASE_URL", vendor: "https://api.anthropic.com", headers: []string{"Authorization: Bearer ", "X-Api-Key: "}, keyless: true},
-	"mmsp":               {keyVar: "MMSP_API_KEY", urlVar: "MMSP_BASE_URL", vendor: "http://127.0.0.1:25752", headers: []string{"Authorization: Bearer "}, keyless: true, open: true},
+	"openai-official":          {keyVar: "OPENAI_API_KEY", urlVar: "OPENAI_BASE_URL", vendor: "https://api.openai.com", headers: []string{"Authorization: Bearer "}},
+	"openai-responses":         {keyVar: "OPENAI_API_KEY", urlVar: "OPENAI_BASE_URL", vendor: "https://api.openai.com", headers: []string{"Authorization: Bearer "}},
+	"openai-chat":              {keyVar: "OPENAI_API_KEY", urlVar: "OPENAI_BASE_URL", vendor: "https://api.openai.com", headers: []string{"Authorization: Bearer "}},
+	"openai-chat-vllm-adapter": {keyVar: "OPENAI_API_KEY", urlVar: "OPENAI_BASE_URL", vendor: "https://api.openai.com", headers: []string{"Authorization: Bearer "}},
+	"google-official":          {keyVar: "GEMINI_API_KEY", urlVar: "GEMINI_BASE_URL", vendor: "https://generativelanguage.googleapis.com", headers: []string{"X-Goog-Api-Key: "}, own: true},
+	"zai-official":             {keyVar: "ZAI_API_KEY", urlVar: "ZAI_BASE_URL", vendor: "https://api.z.ai", headers: []string{"Authorization: Bearer "}, own: true},
+	"moonshot-official":        {keyVar: "MOONSHOT_API_KEY", urlVar: "MOONSHOT_BASE_URL", vendor: "https://api.moonshot.cn", headers: []string{"Authorization: Bearer "}, own: true},
+	"deepseek-official":        {keyVar: "DEEPSEEK_API_KEY", urlVar: "DEEPSEEK_BASE_URL", vendor: "https://api.deepseek.com", headers: []string{"Authorization: Bearer "}, own: true},
+	"minimax-official":         {keyVar: "MINIMAX_API_KEY", urlVar: "MINIMAX_BASE_URL", vendor: "https://api.minimax.io", headers: []string{"Authorization: Bearer "}, own: true},
+	"openai-embedding":         {keyVar: "OPENAI_API_KEY", urlVar: "OPENAI_BASE_URL", vendor: "https://api.openai.com", headers: []string{"Authorization: Bearer "}},
+	"anthropic-official":       {keyVar: "ANTHROPIC_API_KEY", urlVar: "ANTHROPIC_BASE_URL", vendor: "https://api.anthropic.com", headers: []string{"X-Api-Key: "}, keyless: true},
+	"ant-messages":             {keyVar: "ANTHROPIC_API_KEY", urlVar: "ANTHROPIC_BASE_URL", vendor: "https://api.anthropic.com", headers: []string{"Authorization: Bearer ", "X-Api-Key: "}, keyless: true},
+	"google-genai":             {keyVar: "GEMINI_API_KEY", urlVar: "GEMINI_BASE_URL", vendor: "https://generativelanguage.googleapis.com", headers: []string{"X-Goog-Api-Key: "}},
+	"mmsp":                     {keyVar: "MMSP_API_KEY", urlVar: "MMSP_BASE_URL", vendor: "http://127.0.0.1:25752", headers: []string{"Authorization: Bearer "}, keyless: true, open: true},
 }
 
 // credentialHeaders are all that a credential could travel in.
@@ -90,7 +99,7 @@ func TestCredentials(t *testing.T) {
 	for _, name := range credentialVars {
 		t.Setenv(name, "canary-of-the-process")
 	}
-	for _, name := range []string{"OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "MMSP_BASE_URL"} {
+	for _, name := range []string{"OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "ZAI_BASE_URL", "MOONSHOT_BASE_URL", "DEEPSEEK_BASE_URL", "MINIMAX_BASE_URL", "MMSP_BASE_URL"} {
 		t.Setenv(name, "https://process.test")
 	}
 
@@ -139,7 +148,7 @@ func TestCredentials(t *testing.T) {
 				case keyGiven:
 				case urlGiven && rule.open:
 					key = "" // the environment's key is not for this server
-				case urlGiven, key == "" && !rule.keyless:
+				case urlGiven && !rule.own, key == "" && !rule.keyless:
 					if err == nil || !strings.Contains(err.Error(), rule.keyVar) || strings.Contains(err.Error(), "canary") {
 						t.Errorf("built without a key, or not saying why: %v", err)
 					}

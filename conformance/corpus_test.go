@@ -16,6 +16,7 @@ type recording struct {
 	protocol *protocol
 	status   int
 	stream   bool
+	array    bool        // the stream is one JSON array
 	body     []byte      // as the provider sent it
 	events   []wireEvent // of a stream
 	expected *expected   // nil: no neutral expectation exists, only the rules that hold for every stream
@@ -33,6 +34,8 @@ type expected struct {
 	Calls      []expectedCall `json:"tool_calls"`
 	Finish     *string        `json:"finish_reason_raw"`
 	Incomplete string         `json:"incomplete_reason"`
+	Blocked    string         `json:"block_reason"` // why the prompt was refused
+	Others     []string       `json:"other_items"`  // kinds of what is neither text nor thinking nor a call
 	Usage      object         `json:"usage_raw"`
 	Error      *string        `json:"error"`
 }
@@ -120,6 +123,9 @@ func load(tb testing.TB) []*recording {
 		}
 		r.read(tb, filepath.Join(folder, r.path))
 		all = append(all, r)
+		if raw := r.framed(tb, filepath.Join(folder, r.path)); raw != nil && protocol == &messages {
+			all = append(all, raw)
+		}
 	}
 	if len(all) == 0 {
 		tb.Fatalf("%s holds no recordings", folder)
@@ -149,13 +155,19 @@ func (r *recording) read(tb testing.TB, folder string) {
 		}
 	}
 	if r.body == nil {
+		r.body = file("stream.json")
+		r.array = r.body != nil
+	}
+	if r.body == nil {
 		r.stream = false
 		r.body = file("response.json")
 	}
-	if r.body == nil {
-		tb.Fatalf("%s: neither stream.sse nor stream.jsonl nor response.json", r.path)
-	}
-	if r.stream {
+	switch {
+	case r.body == nil:
+		tb.Fatalf("%s: neither stream.sse nor stream.jsonl nor stream.json nor response.json", r.path)
+	case r.array:
+		r.events = arrayEvents(r.body)
+	case r.stream:
 		r.events = wireEvents(r.body)
 	}
 }
@@ -170,6 +182,20 @@ func wireEvents(body []byte) (events []wireEvent) {
 		if ok && json.Unmarshal(data, &o) == nil && o != nil {
 			events = append(events, wireEvent{o, end - (len(line) - len(bytes.TrimRight(line, "\r\n \t")))})
 		}
+	}
+	return events
+}
+
+// arrayEvents reads a stream that is one JSON array.
+func arrayEvents(body []byte) (events []wireEvent) {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.Token()
+	for decoder.More() {
+		var o object
+		if decoder.Decode(&o) != nil {
+			break
+		}
+		events = append(events, wireEvent{o, int(decoder.InputOffset())})
 	}
 	return events
 }

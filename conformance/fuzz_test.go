@@ -6,9 +6,12 @@ import (
 	"testing"
 )
 
-func FuzzOpenaiChat(f *testing.F) { fuzz(f, &chat) }
-func FuzzResponses(f *testing.F)  { fuzz(f, &responses) }
-func FuzzMessages(f *testing.F)   { fuzz(f, &messages) }
+func FuzzOpenaiChat(f *testing.F)      { fuzz(f, &chat) }
+func FuzzResponses(f *testing.F)       { fuzz(f, &responses) }
+func FuzzMessages(f *testing.F)        { fuzz(f, &messages) }
+func FuzzInteractions(f *testing.F)    { fuzz(f, &interactions) }
+func FuzzGenerateContent(f *testing.F) { fuzz(f, &generateContent) }
+func FuzzEmbeddings(f *testing.F)      { fuzz(f, &embeddings) }
 
 // maxSeedBytes keeps long recordings out of the corpus of the fuzzer, which mutates short ones faster.
 const maxSeedBytes = 20 << 10

@@ -8,9 +8,17 @@ import (
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/clients/ant_messages"
 	"github.com/prism-shadow/mmsp-go/clients/anthropic_official"
+	"github.com/prism-shadow/mmsp-go/clients/deepseek_official"
+	"github.com/prism-shadow/mmsp-go/clients/google_genai"
+	"github.com/prism-shadow/mmsp-go/clients/google_official"
+	"github.com/prism-shadow/mmsp-go/clients/minimax_official"
+	"github.com/prism-shadow/mmsp-go/clients/moonshot_official"
 	"github.com/prism-shadow/mmsp-go/clients/openai_chat"
+	"github.com/prism-shadow/mmsp-go/clients/openai_chat_vllm_adapter"
+	"github.com/prism-shadow/mmsp-go/clients/openai_embedding"
 	"github.com/prism-shadow/mmsp-go/clients/openai_official"
 	"github.com/prism-shadow/mmsp-go/clients/openai_responses"
+	"github.com/prism-shadow/mmsp-go/clients/zai_official"
 )
 
 // client is a client type and the protocol that it speaks.
@@ -23,10 +31,31 @@ type client struct {
 
 var clients = []client{
 	{"openai-chat", &chat, chatUsage, of(openaichat.New)},
+	{"openai-chat-vllm-adapter", &chat, chatUsage, of(openaichatvllmadapter.New)},
+	{"zai-official", &chat, chatUsage, of(zaiofficial.New)},
+	{"moonshot-official", &chat, chatUsage, of(moonshotofficial.New)},
 	{"openai-responses", &responses, responsesUsage, of(openairesponses.New)},
 	{"openai-official", &responses, responsesUsageRequired, of(openaiofficial.New)},
+	{"deepseek-official", &responses, responsesUsage, of(deepseekofficial.New)},
+	{"minimax-official", &responses, responsesUsage, of(minimaxofficial.New)},
+	{"openai-embedding", &embeddings, nil, of(openaiembedding.New)}, // its answers have an expectation of their own
 	{"ant-messages", &messages, messagesUsage, of(antmessages.New)},
 	{"anthropic-official", &messages, anthropicUsage, of(anthropicofficial.New)},
+	{"anthropic-official over bedrock", &bedrock, anthropicUsage, of(newBedrock)},
+	{"google-official", &interactions, interactionsUsage, of(googleofficial.New)},
+	{"google-genai", &generateContent, generateContentUsage, of(googlegenai.New)},
+}
+
+// foreign is a text of recordings that a client type does not read, because its vendor sends nothing like it.
+var foreign = map[string]string{
+	"deepseek-official": "summary_text", // of reasoning, which comes as plain text
+	"minimax-official":  "summary_text",
+}
+
+// reads reports whether a recording is in the protocol of the client type, as its vendor speaks it.
+func (c *client) reads(r *recording) bool {
+	text, ok := foreign[c.name]
+	return r.protocol == c.protocol && !(ok && bytes.Contains(r.body, []byte(text)))
 }
 
 func of[P mmsp.Provider](build func(mmsp.Options) (P, error)) func(mmsp.Options) (mmsp.Provider, error) {
@@ -48,28 +77,37 @@ type protocol struct {
 }
 
 // protocols by their names in the manifest of the corpus.
-var protocols = map[string]*protocol{"openai-chat": &chat, "openai-responses": &responses, "anthropic-messages": &messages}
+var protocols = map[string]*protocol{
+	"openai-chat": &chat, "openai-responses": &responses, "embeddings": &embeddings, "anthropic-messages": &messages,
+	"gemini-interactions": &interactions, "gemini-generate-content": &generateContent,
+}
 
 func dataFrame(data []byte) []byte { return slices.Concat([]byte("data: "), data, []byte("\n\n")) }
 
 var chat = protocol{
-	frame: dataFrame,
-	terminal: func(chunk object) bool {
-		choices, _ := chunk["choices"].([]any)
-		if len(choices) == 0 {
-			return false
-		}
-		choice, _ := choices[0].(map[string]any)
-		return object(choice).string("finish_reason") != ""
-	},
-	failed: func(chunk object) bool { return chunk["error"] != nil },
-	marks:  []string{"finish_reason"},
+	frame:    dataFrame,
+	terminal: func(chunk object) bool { return chatChoice(chunk).string("finish_reason") != "" },
+	failed:   func(chunk object) bool { return chunk["error"] != nil || chatChoice(chunk)["error"] != nil },
+	marks:    []string{"finish_reason"},
 	finish: func(word, _ string) mmsp.FinishReason {
 		return words{
 			"stop": mmsp.FinishStop, "length": mmsp.FinishLength,
 			"tool_calls": mmsp.FinishToolCall, "function_call": mmsp.FinishToolCall,
 		}.of(word)
 	},
+}
+
+// chatChoice is the first choice of a chunk if it is that of index 0.
+func chatChoice(chunk object) object {
+	choices, _ := chunk["choices"].([]any)
+	if len(choices) == 0 {
+		return nil
+	}
+	choice, _ := choices[0].(map[string]any)
+	if *orZero(object(choice).int("index")) != 0 {
+		return nil
+	}
+	return choice
 }
 
 var responses = protocol{
@@ -109,6 +147,48 @@ var messages = protocol{
 		return words{
 			"end_turn": mmsp.FinishStop, "stop_sequence": mmsp.FinishStop,
 			"max_tokens": mmsp.FinishLength, "tool_use": mmsp.FinishToolCall,
+		}.of(word)
+	},
+}
+
+// embeddings come in one piece, of which no neutral expectation says anything.
+var embeddings = protocol{
+	frame:    dataFrame,
+	terminal: func(object) bool { return false },
+	failed:   func(answer object) bool { return answer["error"] != nil },
+	marks:    []string{"data"},
+}
+
+var generateContent = protocol{
+	frame: dataFrame,
+	terminal: func(chunk object) bool {
+		candidates, _ := chunk["candidates"].([]any)
+		feedback, _ := chunk["promptFeedback"].(map[string]any)
+		if len(candidates) == 0 {
+			return object(feedback).string("blockReason") != ""
+		}
+		candidate, _ := candidates[0].(map[string]any)
+		return object(candidate).string("finishReason") != ""
+	},
+	failed: func(chunk object) bool { return chunk["error"] != nil },
+	marks:  []string{"finishReason", "blockReason"},
+	finish: func(word, _ string) mmsp.FinishReason {
+		return words{"STOP": mmsp.FinishStop, "MAX_TOKENS": mmsp.FinishLength}.of(word)
+	},
+}
+
+var interactions = protocol{
+	frame: func(data []byte) []byte {
+		_, rest, _ := bytes.Cut(data, []byte(`"event_type":"`))
+		name, _, _ := bytes.Cut(rest, []byte(`"`))
+		return slices.Concat([]byte("event: "), name, []byte("\n"), dataFrame(data))
+	},
+	terminal: func(event object) bool { return event.string("event_type") == "interaction.completed" },
+	failed:   func(event object) bool { return event.string("event_type") == "error" && event["error"] != nil },
+	marks:    []string{"interaction.completed", "status"},
+	finish: func(word, _ string) mmsp.FinishReason {
+		return words{
+			"completed": mmsp.FinishStop, "requires_action": mmsp.FinishToolCall, "incomplete": mmsp.FinishLength,
 		}.of(word)
 	},
 }
@@ -209,6 +289,42 @@ func messagesUsage(r *recording) *mmsp.Usage {
 		u.PromptTokens = prompt
 	}
 	return u
+}
+
+// generateContentUsage: a count of zero is none, and without the prompt's there are no counts.
+func generateContentUsage(r *recording) *mmsp.Usage {
+	u := r.expected.Usage
+	if u.int("promptTokenCount") == nil {
+		return &mmsp.Usage{}
+	}
+	some := func(name string) *int64 {
+		if n := u.int(name); n != nil && *n > 0 {
+			return n
+		}
+		return nil
+	}
+	return &mmsp.Usage{
+		CachedTokens: some("cachedContentTokenCount"), PromptTokens: minus(u.int("promptTokenCount"), u.int("cachedContentTokenCount")),
+		ThoughtsTokens: some("thoughtsTokenCount"), ResponseTokens: some("candidatesTokenCount"),
+	}
+}
+
+// interactionsUsage: thoughts are not in the output, and zeros are not reported.
+func interactionsUsage(r *recording) *mmsp.Usage {
+	u := r.expected.Usage
+	if u == nil {
+		return nil
+	}
+	reported := func(name string) *int64 {
+		if n := u.int(name); n != nil && *n != 0 {
+			return n
+		}
+		return nil
+	}
+	return &mmsp.Usage{
+		CachedTokens: reported("total_cached_tokens"), PromptTokens: minus(orZero(u.int("total_input_tokens")), u.int("total_cached_tokens")),
+		ThoughtsTokens: reported("total_thought_tokens"), ResponseTokens: reported("total_output_tokens"),
+	}
 }
 
 func orZero(n *int64) *int64 {

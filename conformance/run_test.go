@@ -184,7 +184,10 @@ func (r *recording) answer() *answer {
 }
 
 func (r *recording) contentType() string {
-	if r.stream {
+	if r.protocol == &bedrock {
+		return "application/vnd.amazon.eventstream"
+	}
+	if r.stream && !r.array {
 		return "text/event-stream; charset=utf-8"
 	}
 	return "application/json"

@@ -77,7 +77,7 @@ type chatExchange struct {
 	includeUsage bool
 }
 
-func (c chat) read(body []byte, _ http.Header) (exchange, *fault) {
+func (c chat) read(body []byte, _ *http.Request) (exchange, *fault) {
 	var request chatRequest
 	if f := decode(body, &request, ""); f != nil {
 		return nil, f
@@ -351,7 +351,7 @@ func (x *chatExchange) stream(s *stream, r *reply) {
 	}
 	switch r.ending {
 	case failed:
-		s.send("", x.refusal(&fault{status: http.StatusInternalServerError}, ""))
+		s.send("", x.refusal(&fault{status: http.StatusInternalServerError}, nil, nil))
 		return
 	case cut:
 		return

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -16,16 +17,13 @@ import (
 // messages is the Anthropic Messages API.
 type messages struct{ *core }
 
-func (messages) credential(h http.Header) string {
-	if key := h.Get("X-Api-Key"); key != "" {
-		return key
-	}
-	key, _ := strings.CutPrefix(h.Get("Authorization"), "Bearer ")
-	return key
+func (m messages) admit(r *http.Request) *fault {
+	key, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return m.admitKey(cmp.Or(r.Header.Get("X-Api-Key"), key))
 }
 
 // models returns one page of the listing: limit models (20 unless asked for otherwise) after after_id.
-func (m messages) models(r *http.Request) any {
+func (m messages) models(r *http.Request) (any, *fault) {
 	query := r.URL.Query()
 	limit, err := strconv.Atoi(query.Get("limit"))
 	if err != nil || limit < 1 || limit > 1000 {
@@ -45,10 +43,10 @@ func (m messages) models(r *http.Request) any {
 	if len(ids) > 0 {
 		page["first_id"], page["last_id"] = ids[0], ids[len(ids)-1]
 	}
-	return page
+	return page, nil
 }
 
-func (messages) refusal(f *fault, requestID string) any {
+func (messages) refusal(f *fault, _ *http.Request, answer http.Header) any {
 	f.fill(map[int]fault{
 		401: {message: "invalid x-api-key"},
 		403: {message: "Your API key does not have permission to use the specified resource."},
@@ -77,7 +75,7 @@ func (messages) refusal(f *fault, requestID string) any {
 			kind = "invalid_request_error"
 		}
 	}
-	return object{"type": "error", "error": object{"type": kind, "message": f.message}, "request_id": requestID}
+	return object{"type": "error", "error": object{"type": kind, "message": f.message}, "request_id": answer.Get("Request-Id")}
 }
 
 type messagesRequest struct {
@@ -195,7 +193,7 @@ var (
 	pictureTypes     = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 )
 
-func (m messages) read(body []byte, header http.Header) (exchange, *fault) {
+func (m messages) read(body []byte, r *http.Request) (exchange, *fault) {
 	var sent map[string]json.RawMessage
 	if f := decodeBlock(body, &sent, ""); f != nil {
 		return nil, f
@@ -217,7 +215,7 @@ func (m messages) read(body []byte, header http.Header) (exchange, *fault) {
 	x := &messagesExchange{messages: m, id: newID("msg_01"), turn: turn{model: request.Model, streamed: request.Stream}}
 	t := &x.turn
 	switch {
-	case header.Get("Anthropic-Version") == "":
+	case r.Header.Get("Anthropic-Version") == "":
 		return nil, invalid("anthropic-version: header is required")
 	case !m.serves(request.Model):
 		return nil, &fault{status: http.StatusNotFound, message: "model: " + clip(request.Model, 100)}
@@ -693,7 +691,7 @@ func (x *messagesExchange) stream(s *stream, r *reply) {
 	switch r.ending {
 	case failed:
 		f := &fault{status: 529}
-		s.send("error", x.refusal(f, s.w.Header().Get("request-id")))
+		s.send("error", x.refusal(f, nil, s.w.Header()))
 	case complete:
 		whole := x.message(r)
 		event("message_delta", object{

@@ -15,20 +15,20 @@ import (
 // openai is what Chat Completions and Responses share.
 type openai struct{ *core }
 
-func (openai) credential(h http.Header) string {
-	key, _ := strings.CutPrefix(h.Get("Authorization"), "Bearer ")
-	return key
+func (o openai) admit(r *http.Request) *fault {
+	key, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return o.admitKey(key)
 }
 
-func (o openai) models(*http.Request) any {
+func (o openai) models(*http.Request) (any, *fault) {
 	data := []object{}
 	for _, id := range o.listed() {
 		data = append(data, object{"id": id, "object": "model", "created": o.Now().Unix(), "owned_by": "simulate"})
 	}
-	return object{"object": "list", "data": data}
+	return object{"object": "list", "data": data}, nil
 }
 
-func (openai) refusal(f *fault, _ string) any {
+func (openai) refusal(f *fault, _ *http.Request, _ http.Header) any {
 	f.fill(map[int]fault{
 		401: {kind: "invalid_request_error", code: "invalid_api_key", message: "Incorrect API key provided. " +
 			"Check the key that is sent as a bearer token."},

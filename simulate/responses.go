@@ -78,7 +78,7 @@ type responsesExchange struct {
 	summary   bool           // and a summary of it
 }
 
-func (c responses) read(body []byte, _ http.Header) (exchange, *fault) {
+func (c responses) read(body []byte, _ *http.Request) (exchange, *fault) {
 	var sent map[string]any
 	if f := decode(body, &sent, ""); f != nil {
 		return nil, f

@@ -38,6 +38,9 @@ type turn struct {
 	think  bool   // thinking is asked for
 	limit  int    // tokens of the answer, thinking included; 0: none
 	stops  []string
+	rich   bool // pictures and speech can come out, and the prompt can be blocked
+	paint  bool // a picture is asked for
+	speak  bool // speech is asked for
 	json   bool // the answer must be JSON
 	schema any  // that follows this schema; nil: any object
 }
@@ -95,6 +98,9 @@ const (
 	text
 	refusal
 	call
+	painting // a picture
+	sketch   // a picture that belongs to the thinking
+	speech   // sound
 )
 
 // part is a piece of content of one kind.
@@ -102,8 +108,19 @@ type part struct {
 	kind    partKind
 	key     string // unique; the protocol puts its own prefix before it
 	name    string // of the tool
-	text    string // for a call its arguments, a JSON object
+	text    string // for a call its arguments, a JSON object; of pictures and speech the bytes
 	partial bool   // it ends in the middle
+}
+
+// tokens is the price of the part.
+func (p part) tokens() int {
+	switch p.kind {
+	case painting, sketch:
+		return paintingTokens
+	case speech:
+		return (len(p.text) + speechChunk - 1) / speechChunk
+	}
+	return tokens(p.text)
 }
 
 // finish says why the model stopped.
@@ -116,6 +133,8 @@ const (
 	lengthy
 	refused
 	filtered
+	forbidden // a call that may not be
+	blocked   // the prompt: there is no answer
 )
 
 // ending says how the answer's transport ends.
@@ -188,7 +207,7 @@ func fragments(parts []part) iter.Seq2[int, string] {
 var scenarioWords = map[string]bool{
 	"think": true, "redacted": true, "call": true, "parallel": true, "interleaved": true, "image": true, "error": true,
 	"fail": true, "cut": true, "clean": true, "slow": true, "long": true, "length": true, "refuse": true, "filter": true,
-	"empty": true,
+	"empty": true, "paint": true, "say": true, "block": true,
 }
 
 // plan decides the answer, or the HTTP error that takes its place.
@@ -215,14 +234,22 @@ func (t *turn) plan(now time.Time) (*reply, *fault) {
 	case said["think"] || t.think:
 		add(thinking, "", t.thoughts())
 	}
+	paint := t.rich && (said["paint"] || t.paint)
+	if paint && len(r.parts) > 0 {
+		add(sketch, "", paintPicture(t.prompt+" in outline"))
+	}
 
 	offered := t.offered(said)
 	filler := newFiller(t.prompt, offered, now)
 	switch wanted := said["call"] || said["parallel"] || t.must; {
 	case said["empty"]:
+	case t.rich && said["block"]:
+		r.finish = blocked
 	case said["refuse"]:
 		r.finish = refused
 		add(refusal, "", fmt.Sprintf("I will not help with %s.", quote(t.prompt, 80)))
+	case said["filter"] && t.rich && wanted:
+		r.finish = forbidden
 	case said["filter"]:
 		r.finish = filtered
 	case wanted && !t.never && len(offered) > 0:
@@ -237,6 +264,11 @@ func (t *turn) plan(now time.Time) (*reply, *fault) {
 		}
 	case wanted:
 		add(text, "", "I was to call a tool, but the request has none that I may call. "+t.report())
+	case t.rich && (said["say"] || t.speak):
+		add(speech, "", sound(t.prompt))
+	case paint:
+		add(text, "", t.report())
+		add(painting, "", paintPicture(t.prompt))
 	case t.json:
 		add(text, "", filler.object(t.schema))
 	case said["long"]:
@@ -257,7 +289,7 @@ func (t *turn) plan(now time.Time) (*reply, *fault) {
 	}
 	total := 0
 	for _, p := range r.parts {
-		total += tokens(p.text)
+		total += p.tokens()
 	}
 	limit := t.limit
 	if limit == 0 {
@@ -277,9 +309,9 @@ func (t *turn) plan(now time.Time) (*reply, *fault) {
 		}
 	}
 	for _, p := range r.parts {
-		r.usage.output += tokens(p.text)
-		if p.kind == thinking || p.kind == redacted {
-			r.usage.thoughts += tokens(p.text)
+		r.usage.output += p.tokens()
+		if p.kind == thinking || p.kind == redacted || p.kind == sketch {
+			r.usage.thoughts += p.tokens()
 		}
 	}
 	return r, nil
@@ -288,15 +320,19 @@ func (t *turn) plan(now time.Time) (*reply, *fault) {
 // truncate keeps the first tokens of the reply and reports whether that ended a part in its middle or left one out.
 func (r *reply) truncate(limit int) bool {
 	for i, p := range r.parts {
-		if n := tokens(p.text); n <= limit {
+		if n := p.tokens(); n <= limit {
 			limit -= n
 			continue
 		}
-		if limit == 0 {
+		if limit == 0 || p.kind == painting || p.kind == sketch {
 			r.parts = r.parts[:i]
 			return true
 		}
-		r.parts[i].text, r.parts[i].partial = string([]rune(p.text)[:limit*runesPerToken]), true
+		if r.parts[i].partial = true; p.kind == speech {
+			r.parts[i].text = p.text[:limit*speechChunk]
+		} else {
+			r.parts[i].text = string([]rune(p.text)[:limit*runesPerToken])
+		}
 		r.parts = r.parts[:i+1]
 		return true
 	}

@@ -243,7 +243,7 @@ func typeOf(schema any) string {
 	s, _ := schema.(map[string]any)
 	switch t := s["type"].(type) {
 	case string:
-		return t
+		return strings.ToLower(t) // Google writes STRING
 	case []any:
 		for _, name := range t {
 			if name, ok := name.(string); ok && name != "null" {

@@ -10,13 +10,16 @@
 //	call         a call of one of the request's tools, its arguments filled from the prompt
 //	parallel     two or three calls; interleaved: their fragments alternate (Chat, Responses)
 //	image        a description of the pictures that were sent
+//	paint        a picture (generateContent, Interactions); think: pictures in the thinking, too
+//	say          speech (generateContent, Interactions)
 //	error 429    an HTTP error, any status from 400 to 599
 //	fail         an error inside the stream
 //	cut          the connection breaks; cut and clean: the body just ends
 //	slow         the first byte late and every chunk late, in multiples of the pace
 //	long         some hundred chunks
 //	length       the token limit is reached halfway
-//	refuse       a refusal; filter: a content filter instead
+//	refuse       a refusal; filter: a content filter instead, and of calls their interdiction (generateContent)
+//	block        the prompt is not answered (generateContent, Interactions)
 //	empty        nothing
 package simulate
 
@@ -42,7 +45,7 @@ const (
 
 // Options says how a simulated provider behaves. The zero value accepts every caller and every model and never waits.
 type Options struct {
-	Key    string           // the credential callers must send; empty: none is asked for
+	Key    string           // the credential callers must send (Bedrock: ID,SECRET); empty: none is asked for
 	Models []string         // the ids that are served and listed; empty: every id is accepted and one is listed
 	Pace   time.Duration    // wait between two chunks; 0: none
 	Now    func() time.Time // nil: time.Now
@@ -62,8 +65,8 @@ type Options struct {
 type Provider struct {
 	*core
 	wire      wire
-	route     string // the end of the path that generates
-	requestID string // the header that names the request
+	generates func(path string) bool // a path that takes a request
+	requestID string                 // the header that names the request
 }
 
 // core is what every protocol shares.
@@ -75,14 +78,15 @@ type core struct {
 
 // wire is one protocol.
 type wire interface {
-	// credential returns the key that the caller sent.
-	credential(http.Header) string
+	// admit refuses a caller without the right credential.
+	admit(*http.Request) *fault
 	// read decodes a request and checks it as the provider does.
-	read(body []byte, header http.Header) (exchange, *fault)
+	read(body []byte, r *http.Request) (exchange, *fault)
 	// models returns the listing.
-	models(*http.Request) any
-	// refusal returns the body of an error, having filled in what the fault leaves open.
-	refusal(f *fault, requestID string) any
+	models(*http.Request) (any, *fault)
+	// refusal returns the body of an error, having filled in what the fault leaves open. It may add to the header of
+	// the answer, which names the request.
+	refusal(f *fault, r *http.Request, answer http.Header) any
 }
 
 // exchange is one request that passed the checks, and how its protocol writes a reply to it.
@@ -92,6 +96,11 @@ type exchange interface {
 	whole(*reply) any
 }
 
+// endsIn returns a function that knows a path by its end.
+func endsIn(end string) func(string) bool {
+	return func(path string) bool { return strings.HasSuffix(path, end) }
+}
+
 // fault is an HTTP error. A protocol fills in the fields that are empty from the status.
 type fault struct {
 	status     int
@@ -99,25 +108,34 @@ type fault struct {
 	code       string
 	param      string
 	message    string
-	retryAfter int // seconds
+	retryAfter int      // seconds
+	details    []object // of Google
 }
 
 // Chat returns a provider of Chat Completions: POST …/chat/completions, GET …/models.
 func Chat(o Options) *Provider {
 	c := newCore(o)
-	return &Provider{c, chat{openai{c}}, "/chat/completions", "x-request-id"}
+	return &Provider{c, chat{openai{c}}, endsIn("/chat/completions"), "x-request-id"}
 }
 
 // Responses returns a provider of the Responses API: POST …/responses, GET …/models.
 func Responses(o Options) *Provider {
 	c := newCore(o)
-	return &Provider{c, responses{openai{c}}, "/responses", "x-request-id"}
+	return &Provider{c, responses{openai{c}}, endsIn("/responses"), "x-request-id"}
 }
 
 // Messages returns a provider of the Anthropic Messages API: POST …/v1/messages, GET …/v1/models with paging.
 func Messages(o Options) *Provider {
 	c := newCore(o)
-	return &Provider{c, messages{c}, "/v1/messages", "request-id"}
+	return &Provider{c, messages{c}, endsIn("/v1/messages"), "request-id"}
+}
+
+// admitKey compares a key with the one that is asked for.
+func (c *core) admitKey(key string) *fault {
+	if c.Key != "" && subtle.ConstantTimeCompare([]byte(key), []byte(c.Key)) != 1 {
+		return &fault{status: http.StatusUnauthorized}
+	}
+	return nil
 }
 
 func newCore(o Options) *core {
@@ -145,7 +163,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	requestID := newID("req_")
 	w.Header().Set(p.requestID, requestID)
 	refuse := func(f *fault) {
-		body := p.wire.refusal(f, requestID)
+		body := p.wire.refusal(f, r, w.Header())
 		if f.retryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(f.retryAfter))
 		}
@@ -156,7 +174,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/models"):
 		allowed = http.MethodGet
-	case !strings.HasSuffix(r.URL.Path, p.route):
+	case !p.generates(r.URL.Path):
 		refuse(&fault{status: http.StatusNotFound, message: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"})
 		return
 	}
@@ -165,13 +183,17 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(&fault{status: http.StatusMethodNotAllowed, message: "Not allowed to " + r.Method + " on " + r.URL.Path + "."})
 		return
 	}
-	key := p.wire.credential(r.Header)
-	if p.Key != "" && subtle.ConstantTimeCompare([]byte(key), []byte(p.Key)) != 1 {
-		refuse(&fault{status: http.StatusUnauthorized})
+	if f := p.wire.admit(r); f != nil {
+		refuse(f)
 		return
 	}
 	if allowed == http.MethodGet {
-		writeJSON(w, http.StatusOK, p.wire.models(r))
+		list, f := p.wire.models(r)
+		if f != nil {
+			refuse(f)
+			return
+		}
+		writeJSON(w, http.StatusOK, list)
 		return
 	}
 
@@ -186,7 +208,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = control.SetReadDeadline(time.Time{})
 
-	x, f := p.wire.read(body, r.Header)
+	x, f := p.wire.read(body, r)
 	if f != nil {
 		refuse(f)
 		return
@@ -208,7 +230,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case t.streamed:
-		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8") // unless the protocol sets another
 		w.Header().Set("Cache-Control", "no-cache")
 		x.stream(s, answer)
 	case answer.ending == failed:

@@ -48,7 +48,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// stream writes server-sent events. After the caller has gone it writes nothing and waits for nothing, so that who uses
+// stream writes server-sent events, or what the protocol has in their place. After the caller has gone it writes nothing and waits for nothing, so that who uses
 // it only has to stop looping.
 type stream struct {
 	w       http.ResponseWriter
@@ -57,28 +57,37 @@ type stream struct {
 	pace    time.Duration
 	frame   bytes.Buffer
 	gone    bool
+
+	write func(frame *bytes.Buffer, name string, data []byte) // makes a frame of an event; nil: a server-sent one
 }
 
 // send writes one event and flushes it. An empty name leaves out the event line.
 func (s *stream) send(name string, data any) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(data)
+	s.event(name, bytes.TrimSuffix(text.Bytes(), []byte("\n")))
+}
+
+func (s *stream) event(name string, data []byte) {
 	s.frame.Reset()
+	if s.write != nil {
+		s.write(&s.frame, name, data)
+		s.flush()
+		return
+	}
 	if name != "" {
 		s.frame.WriteString("event: " + name + "\n")
 	}
 	s.frame.WriteString("data: ")
-	encoder := json.NewEncoder(&s.frame)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(data) // ends with a newline
-	s.frame.WriteByte('\n')
+	s.frame.Write(data)
+	s.frame.WriteString("\n\n")
 	s.flush()
 }
 
 // done writes the end mark of Chat Completions.
-func (s *stream) done() {
-	s.frame.Reset()
-	s.frame.WriteString("data: [DONE]\n\n")
-	s.flush()
-}
+func (s *stream) done() { s.event("", []byte("[DONE]")) }
 
 func (s *stream) flush() {
 	if s.gone || s.ctx.Err() != nil {

@@ -457,7 +457,7 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		}
 		output, err := decoder.Decode(wire.Name, data)
 		switch {
-		case err != nil && wire.Unterminated:
+		case wire.Unterminated && (err != nil || output.Type == "error" && !json.Valid(data)):
 			continue // cut in the middle of an event: the end of the body comes next
 		case err != nil:
 			yield(nil, failure.Malformed(class, number, data, err))

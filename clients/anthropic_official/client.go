@@ -1,5 +1,5 @@
-// Package anthropicofficial is the client type "anthropic-official": Claude over Anthropic's own Messages API. It is the
-// reference that the other client of the protocol is read against.
+// Package anthropicofficial is the client type "anthropic-official": Claude over Anthropic's own Messages API, or over
+// Amazon Bedrock. It is the reference that the other client of the protocol is read against.
 package anthropicofficial
 
 import (
@@ -18,8 +18,10 @@ import (
 	"strings"
 
 	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/internal/awsevents"
 	"github.com/prism-shadow/mmsp-go/internal/credentials"
 	"github.com/prism-shadow/mmsp-go/internal/failure"
+	"github.com/prism-shadow/mmsp-go/internal/fetch"
 	"github.com/prism-shadow/mmsp-go/internal/images"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 	"github.com/prism-shadow/mmsp-go/internal/modellist"
@@ -50,9 +52,13 @@ type Client struct {
 	limits  mmsp.HTTPOptions
 	debug   bool // events that the client does not know are errors
 	http    *upstream.Client
+
+	aws     *signer        // nil: Anthropic's own endpoint, or one like it
+	fetcher *fetch.Fetcher // of pictures for Bedrock
 }
 
-// New reads the key and the endpoint from the options or ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL.
+// New reads the key and the endpoint from the options or ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL. bedrock://REGION with a key
+// ACCESS_KEY,SECRET_KEY is Claude on Amazon Bedrock.
 func New(o mmsp.Options) (*Client, error) {
 	key, baseURL, err := credentials.Resolve(&o, credentials.Rule{
 		Class: class, KeyVar: "ANTHROPIC_API_KEY", URLVar: "ANTHROPIC_BASE_URL", DefaultURL: "https://api.anthropic.com", KeyOptional: true,
@@ -60,23 +66,26 @@ func New(o mmsp.Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(baseURL, "bedrock://") {
-		return nil, errors.New(class + " cannot reach Bedrock in this version; give an http or https base URL")
+	c := &Client{
+		model: o.Model, headers: o.DefaultHeaders, limits: o.HTTP,
+		debug: !slices.Contains([]string{"", "0", "false", "no", "off"}, strings.ToLower(strings.TrimSpace(o.Env("MMSP_DEBUG")))),
+	}
+	if region, ok := strings.CutPrefix(baseURL, "bedrock://"); ok {
+		if err := c.reachBedrock(region, key, &o); err != nil {
+			return nil, err
+		}
+		return c, nil
 	}
 	endpoint, err := url.Parse(baseURL)
 	if err != nil {
 		return nil, err
 	}
-	issuer := strings.ToLower(endpoint.Host)
-	if issuer == "api.anthropic.com" {
-		issuer = "anthropic"
+	c.key, c.http = key, upstream.New(o.HTTPClient, o.HTTP)
+	c.baseURL = strings.TrimSuffix(baseURL, "/v1") // written with and without the version, which the paths begin with
+	if c.issuer = strings.ToLower(endpoint.Host); c.issuer == "api.anthropic.com" {
+		c.issuer = "anthropic"
 	}
-	return &Client{
-		// Base URLs are written with and without the version, which the paths begin with.
-		model: o.Model, key: key, baseURL: strings.TrimSuffix(baseURL, "/v1"), issuer: issuer, headers: o.DefaultHeaders, limits: o.HTTP,
-		debug: !slices.Contains([]string{"", "0", "false", "no", "off"}, strings.ToLower(strings.TrimSpace(o.Env("MMSP_DEBUG")))),
-		http:  upstream.New(o.HTTPClient, o.HTTP),
-	}, nil
+	return c, nil
 }
 
 // Class returns the class name in errors.
@@ -172,6 +181,9 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropi
 		}
 	}
 	if config.FastMode {
+		if c.aws != nil {
+			return nil, c.unsupported("fast_mode", "Bedrock has no fast mode")
+		}
 		if c.isModel("4-6", "sonnet-5-5", "haiku-5-5", "fable-5-1") {
 			return nil, c.unsupported("fast_mode", c.model+" has no fast mode")
 		}
@@ -186,10 +198,17 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropi
 	return request, nil
 }
 
-// convertImage makes an image block. The provider fetches remote pictures itself.
-func (c *Client) convertImage(url string) (anthropic.Block, error) {
-	if len(url) < 5 || !strings.EqualFold(url[:5], "data:") {
+// convertImage makes an image block. Anthropic fetches remote pictures itself; Bedrock takes them only inline.
+func (c *Client) convertImage(ctx context.Context, url string) (anthropic.Block, error) {
+	remote := len(url) < 5 || !strings.EqualFold(url[:5], "data:")
+	if remote && c.aws == nil {
 		return anthropic.Block{Type: "image", Source: &anthropic.Source{Type: "url", URL: url}}, nil
+	}
+	if remote {
+		var err error
+		if url, err = c.fetcher.Image(ctx, url); err != nil {
+			return anthropic.Block{}, err
+		}
 	}
 	mediaType, payload, ok := images.ParseDataURL(url)
 	if !ok || mediaType == "" {
@@ -214,7 +233,7 @@ func (c *Client) convertToolCallID(id string) string {
 
 // transformUniMessageToModelInput turns the messages into the request's, one for one and in their order. What the API
 // refuses is left out: blank text, thinking without a signature of this endpoint, and turns of which nothing stays.
-func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]anthropic.Message, error) {
+func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages []mmsp.Message) ([]anthropic.Message, error) {
 	input := []anthropic.Message{}
 	for m := range messages {
 		message := &messages[m]
@@ -230,7 +249,7 @@ func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]ant
 					content = append(content, anthropic.Block{Type: "text", Text: item.Text})
 				}
 			case mmsp.ImageURLDone:
-				block, err := c.convertImage(item.ImageURL)
+				block, err := c.convertImage(ctx, item.ImageURL)
 				if err != nil {
 					return nil, invalid(".image_url", err.Error())
 				}
@@ -262,7 +281,7 @@ func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]ant
 					result.Content = append(result.Content, anthropic.Block{Type: "text", Text: item.Text})
 				}
 				for j, url := range item.Images {
-					block, err := c.convertImage(url)
+					block, err := c.convertImage(ctx, url)
 					if err != nil {
 						return nil, invalid(fmt.Sprintf(".images[%d]", j), err.Error())
 					}
@@ -372,23 +391,27 @@ func (c *Client) proof(signature string) mmsp.Fidelity {
 }
 
 // Prepare returns the upstream request.
-func (c *Client) Prepare(_ context.Context, messages []mmsp.Message, config *mmsp.Config) (*mmsp.Request, error) {
+func (c *Client) Prepare(ctx context.Context, messages []mmsp.Message, config *mmsp.Config) (*mmsp.Request, error) {
 	request, err := c.transformUniConfigToModelConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	if request.Messages, err = c.transformUniMessageToModelInput(messages); err != nil {
+	if request.Messages, err = c.transformUniMessageToModelInput(ctx, messages); err != nil {
 		return nil, err
+	}
+	address, accept := c.baseURL+"/v1/messages?beta=true", "text/event-stream"
+	if c.aws != nil {
+		address, accept = c.prepareBedrock(request), awsevents.ContentType
 	}
 	body, err := request.Encode()
 	if err != nil { // a number or a schema that JSON cannot say
 		return nil, &mmsp.InvalidRequestError{Message: err.Error()}
 	}
-	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}}
+	header := http.Header{"Content-Type": {"application/json"}, "Accept": {accept}}
 	if config.FastMode {
 		header.Set("Anthropic-Beta", fastModeBeta)
 	}
-	return &mmsp.Request{Method: http.MethodPost, URL: c.baseURL + "/v1/messages?beta=true", Header: header, Body: body}, nil
+	return &mmsp.Request{Method: http.MethodPost, URL: address, Header: header, Body: body}, nil
 }
 
 // Do sends the request and yields an event per wire event.
@@ -396,10 +419,44 @@ func (c *Client) Do(ctx context.Context, request *mmsp.Request) iter.Seq2[*mmsp.
 	return func(yield func(*mmsp.UniEvent, error) bool) { c.streamingResponseInternal(ctx, request, yield) }
 }
 
+// eventReader reads the events of an answer, from server-sent events or from frames.
+type eventReader interface {
+	Next() (sse.Event, error)
+	More() bool
+}
+
+// readEvents finds out what an answer is: a stream, or one whole message.
+func (c *Client) readEvents(response *upstream.Response) (eventReader, error) {
+	if strings.HasPrefix(response.Header.Get("Content-Type"), awsevents.ContentType) {
+		return &frameReader{reader: awsevents.NewReader(response.Body, c.limits.MaxLineBytes)}, nil
+	}
+	reader := sse.NewReader(response.Body, c.limits.MaxLineBytes)
+	first, err := reader.First()
+	switch {
+	case err != nil && err != io.EOF:
+		return nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the first event", Err: err}
+	case first == '{' || first == '[':
+		// The whole answer in one piece, as long as the response may be.
+		body, err := reader.Rest(math.MaxInt64)
+		if err != nil {
+			return nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the end of the answer", Err: err}
+		}
+		stream, ok := anthropic.Unroll(body)
+		if !ok {
+			return nil, failure.Body(class, body)
+		}
+		return sse.NewReader(bytes.NewReader(stream), len(stream)), nil
+	case first == '<':
+		body, _ := reader.Rest(1 << 20)
+		return nil, failure.Body(class, body)
+	}
+	return reader, nil
+}
+
 func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Request, yield func(*mmsp.UniEvent, error) bool) {
 	response, err := c.http.Do(ctx, c.authorized(request))
 	if err != nil {
-		yield(nil, failure.Upstream(class, err))
+		yield(nil, c.failed(err))
 		return
 	}
 	var event mmsp.UniEvent
@@ -411,31 +468,11 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		}
 	}()
 
-	reader := sse.NewReader(response.Body, c.limits.MaxLineBytes)
-	first, err := reader.First()
-	switch {
-	case err != nil && err != io.EOF:
-		yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the first event", Err: err})
-		return
-	case first == '{' || first == '[':
-		// The whole answer in one piece, as long as the response may be.
-		body, err := reader.Rest(math.MaxInt64)
-		if err != nil {
-			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the end of the answer", Err: err})
-			return
-		}
-		stream, ok := anthropic.Unroll(body)
-		if !ok {
-			yield(nil, failure.Body(class, body))
-			return
-		}
-		reader = sse.NewReader(bytes.NewReader(stream), len(stream))
-	case first == '<':
-		body, _ := reader.Rest(1 << 20)
-		yield(nil, failure.Body(class, body))
+	reader, err := c.readEvents(response)
+	if err != nil {
+		yield(nil, err)
 		return
 	}
-
 	var decoder anthropic.Decoder
 	blocks := map[int]string{} // the type of each block, by its index
 	called, finished := false, false
@@ -454,16 +491,25 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the stream ended before the message did"})
 			return
 		case err != nil:
+			if failed, ok := errors.AsType[*mmsp.UpstreamError](err); ok { // a frame says so, or is damaged
+				yield(nil, failed)
+				return
+			}
 			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the end of the message", Err: err})
 			return
 		}
 		data := bytes.TrimSpace(wire.Data)
-		if len(data) == 0 || string(data) == "[DONE]" {
-			continue // a heartbeat, or the end as another protocol marks it
+		if string(data) == "[DONE]" { // the end as another protocol marks it
+			event.Reset()
+			event.Last, event.More = finished, reader.More()
+			if !yield(&event, nil) || event.Last {
+				return
+			}
+			continue
 		}
 		output, err := decoder.Decode(wire.Name, data)
 		switch {
-		case err != nil && wire.Unterminated:
+		case wire.Unterminated && (err != nil || output.Type == "error" && !json.Valid(data)):
 			continue // cut in the middle of an event: the end of the body comes next
 		case err != nil:
 			yield(nil, failure.Malformed(class, number, data, err))
@@ -536,8 +582,13 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 // authorized adds what every request of the client carries.
 func (c *Client) authorized(request *mmsp.Request) upstream.Request {
 	header := request.Header.Clone()
-	header.Set("Anthropic-Version", anthropic.Version)
+	if c.aws == nil {
+		header.Set("Anthropic-Version", anthropic.Version)
+	}
 	for name, value := range c.headers {
+		if c.aws != nil && strings.EqualFold(name, "Anthropic-Beta") {
+			continue // the body says it
+		}
 		if beta := header.Get(name); beta != "" && strings.EqualFold(name, "Anthropic-Beta") {
 			value = beta + "," + value
 		}
@@ -551,6 +602,9 @@ func (c *Client) authorized(request *mmsp.Request) upstream.Request {
 
 // ListModels returns the ids of GET /v1/models, all pages of it.
 func (c *Client) ListModels(ctx context.Context) ([]string, error) {
+	if c.aws != nil {
+		return nil, &mmsp.UnsupportedOperationError{Client: class, Operation: "list_models", Message: "Bedrock does not list models over this API"}
+	}
 	models := []string{}
 	address := c.baseURL + "/v1/models"
 	for range maxModelPages {

@@ -6,11 +6,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
 	"math"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,16 +28,17 @@ import (
 	"github.com/prism-shadow/mmsp-go/wire/openaichat"
 )
 
-const class = "OpenaiChatClient"
-
 // usageWait is how long the usage chunk and the end of the stream are waited for after the finish chunk.
 const usageWait = 5 * time.Second
 
 // Client speaks Chat Completions for one model.
 type Client struct {
+	class   string
+	extend  func(*openaichat.Request, *mmsp.Config) // of an adapter; nil: nothing
 	model   string
 	key     mmsp.Secret
 	baseURL string
+	issuer  string
 	headers map[string]string
 	limits  mmsp.HTTPOptions
 	http    *upstream.Client
@@ -42,7 +46,11 @@ type Client struct {
 }
 
 // New reads the key and the endpoint from the options or OPENAI_API_KEY and OPENAI_BASE_URL.
-func New(o mmsp.Options) (*Client, error) {
+func New(o mmsp.Options) (*Client, error) { return NewAdapter(o, "OpenaiChatClient", nil) }
+
+// NewAdapter is New for a client type that embeds this one: its errors carry another class name, and extend adds to the
+// request what the config says in a server program's own fields.
+func NewAdapter(o mmsp.Options, class string, extend func(*openaichat.Request, *mmsp.Config)) (*Client, error) {
 	key, baseURL, err := credentials.Resolve(&o, credentials.Rule{
 		Class: class, KeyVar: "OPENAI_API_KEY", URLVar: "OPENAI_BASE_URL", DefaultURL: "https://api.openai.com/v1",
 	})
@@ -50,20 +58,30 @@ func New(o mmsp.Options) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		model: o.Model, key: key, baseURL: baseURL, headers: o.DefaultHeaders, limits: o.HTTP,
+		class: class, extend: extend,
+		model: o.Model, key: key, baseURL: baseURL, issuer: issuerOf(baseURL), headers: o.DefaultHeaders, limits: o.HTTP,
 		http:    upstream.New(o.HTTPClient, o.HTTP),
 		fetcher: fetch.New(fetch.Options{AllowPrivate: o.AllowPrivateFetch, MaxBytes: o.HTTP.MaxFetchBytes}),
 	}, nil
 }
 
+// issuerOf names who issues the proofs that an endpoint sends.
+func issuerOf(baseURL string) string {
+	endpoint, err := url.Parse(baseURL)
+	if err != nil || strings.EqualFold(endpoint.Hostname(), "api.openai.com") {
+		return "openai"
+	}
+	return strings.ToLower(endpoint.Host)
+}
+
 // Class returns the class name in errors.
-func (c *Client) Class() string { return class }
+func (c *Client) Class() string { return c.class }
 
 // Model returns the upstream model id.
 func (c *Client) Model() string { return c.model }
 
 func (c *Client) unsupported(parameter, reason string) error {
-	return &mmsp.UnsupportedParameterError{Client: class, Parameter: parameter, Message: reason}
+	return &mmsp.UnsupportedParameterError{Client: c.class, Parameter: parameter, Message: reason}
 }
 
 func (c *Client) convertToolChoice(choice *mmsp.ToolChoice) any {
@@ -103,6 +121,9 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaich
 	if config.PromptCaching != "" && config.PromptCaching != mmsp.CachingEnable {
 		return nil, c.unsupported("prompt_caching", "Chat Completions caches prompts by itself; only enable is possible")
 	}
+	if c.extend != nil {
+		c.extend(request, config)
+	}
 	return request, nil
 }
 
@@ -122,6 +143,15 @@ func (c *Client) convertImage(ctx context.Context, url, param string) (openaicha
 	return openaichat.ContentPart{Type: "image_url", ImageURL: image}, nil
 }
 
+// fidelity is what the client keeps of thinking beside its text.
+type fidelity struct {
+	ReasoningField string `json:"reasoning_field,omitempty"` // reasoning_content or reasoning
+
+	// A detail without its text, which is that of the item, bound to who issued it.
+	ReasoningDetails []openaichat.ReasoningDetail `json:"reasoning_details,omitempty"`
+	Issuer           string                       `json:"issuer,omitempty"`
+}
+
 // transformUniMessageToModelInput turns the messages into the request's. Tool results of a turn come first, each as a
 // message of its own, and what else the turn holds follows in one message.
 func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages []mmsp.Message) ([]openaichat.Message, error) {
@@ -131,8 +161,9 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 		message := &messages[m]
 		var parts []openaichat.ContentPart
 		var calls []openaichat.ToolCall
-		var thinking string
+		var thinking, unsigned string
 		turnFields := map[string]bool{}
+		var details []openaichat.ReasoningDetail
 		for i := range message.ContentItems {
 			item := &message.ContentItems[i]
 			switch item.Type {
@@ -145,14 +176,21 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 				}
 				parts = append(parts, part)
 			case mmsp.ThinkingDone:
-				var fidelity struct {
-					ReasoningField string `json:"reasoning_field"`
+				var kept fidelity
+				item.Fidelity.Decode(&kept)
+				if len(kept.ReasoningDetails) > 0 {
+					if kept.Issuer == "" || kept.Issuer == c.issuer {
+						details = appendDetails(details, kept.ReasoningDetails, item.Thinking, &unsigned)
+						continue
+					} else if item.Thinking == "" {
+						continue // another's proof, void here
+					}
 				}
-				item.Fidelity.Decode(&fidelity)
 				thinking += item.Thinking
-				turnFields[fidelity.ReasoningField] = true
+				unsigned += item.Thinking
+				turnFields[kept.ReasoningField] = true
 				if item.Thinking != "" {
-					reasoningFields[fidelity.ReasoningField] = true
+					reasoningFields[kept.ReasoningField] = true
 				}
 			case mmsp.ToolCallDone:
 				arguments := item.Arguments
@@ -172,11 +210,11 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 			default:
 				return nil, &mmsp.InvalidRequestError{
 					Param:   fmt.Sprintf("messages[%d].content_items[%d]", m, i),
-					Message: fmt.Sprintf("%s cannot send %s items", class, item.Type),
+					Message: fmt.Sprintf("%s cannot send %s items", c.class, item.Type),
 				}
 			}
 		}
-		turn := openaichat.Message{Role: string(message.Role), ToolCalls: calls}
+		turn := openaichat.Message{Role: string(message.Role), ToolCalls: calls, ReasoningDetails: details}
 		if len(parts) > 0 {
 			turn.Content = parts
 		}
@@ -187,7 +225,7 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 			// Strict servers want the field on every turn with calls once the conversation had it.
 			turn.ReasoningContent, turn.Reasoning = reasoningFieldsOf(reasoningFields, new(""))
 		}
-		if turn.Content != nil || turn.ToolCalls != nil || turn.ReasoningContent != nil || turn.Reasoning != nil {
+		if turn.Content != nil || turn.ToolCalls != nil || turn.ReasoningContent != nil || turn.Reasoning != nil || turn.ReasoningDetails != nil {
 			input = append(input, turn)
 		}
 	}
@@ -205,11 +243,42 @@ func reasoningFieldsOf(fields map[string]bool, text *string) (reasoningContent, 
 	return text, text
 }
 
+// appendDetails adds an item's details to those of its turn. A signature that came after its text takes it from the
+// detail before it, or from the strings of the turn.
+func appendDetails(details, kept []openaichat.ReasoningDetail, text string, unsigned *string) []openaichat.ReasoningDetail {
+	for _, detail := range kept {
+		last := len(details) - 1
+		switch {
+		case detail.Type == "reasoning.summary":
+			detail.Summary = text
+		case text != "" || detail.Signature == "":
+			detail.Text = text
+		case last >= 0 && details[last].Text != "" && details[last].Signature == "":
+			details[last].Signature = detail.Signature
+			continue
+		default:
+			detail.Text, *unsigned = *unsigned, ""
+		}
+		details = append(details, detail)
+	}
+	return details
+}
+
 var (
 	reasoningContentField = mmsp.Fidelity(`{"reasoning_field":"reasoning_content"}`)
 	reasoningField        = mmsp.Fidelity(`{"reasoning_field":"reasoning"}`)
 	refusalMark           = mmsp.Fidelity(`{"refusal":true}`)
 )
+
+// convertDetails appends a delta for each detail. Details that say different things are items of their own.
+func (c *Client) convertDetails(event *mmsp.UniEvent, details []openaichat.ReasoningDetail) {
+	for _, detail := range details {
+		text := detail.Said()
+		detail.Text, detail.Summary = "", ""
+		kept, _ := json.Marshal(fidelity{ReasoningDetails: []openaichat.ReasoningDetail{detail}, Issuer: c.issuer})
+		event.AddThinking(string(kept), text).Fidelity = kept
+	}
+}
 
 // transformModelOutputToUniEvent turns one chunk into one event.
 func (c *Client) transformModelOutputToUniEvent(modelOutput *openaichat.Chunk, event *mmsp.UniEvent) {
@@ -223,6 +292,7 @@ func (c *Client) transformModelOutputToUniEvent(modelOutput *openaichat.Chunk, e
 	case delta.Reasoning != "":
 		event.AddThinking("reasoning", delta.Reasoning).Fidelity = reasoningField
 	}
+	c.convertDetails(event, delta.ReasoningDetails)
 	for i := range delta.Parts {
 		if part := &delta.Parts[i]; part.Thinking {
 			event.AddThinking("content", part.Text)
@@ -307,7 +377,7 @@ func (c *Client) Do(ctx context.Context, request *mmsp.Request) iter.Seq2[*mmsp.
 func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Request, yield func(*mmsp.UniEvent, error) bool) {
 	response, err := c.http.Do(ctx, c.authorized(request))
 	if err != nil {
-		yield(nil, failure.Upstream(class, err))
+		yield(nil, failure.Upstream(c.class, err))
 		return
 	}
 	var event mmsp.UniEvent
@@ -320,7 +390,17 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 	}()
 
 	var called, refused bool
+	var held []openaichat.ReasoningDetail // proofs that would end the call in whose midst they come
 	next := func(chunk *openaichat.Chunk) {
+		if called {
+			chunk.Delta.ReasoningDetails = slices.DeleteFunc(chunk.Delta.ReasoningDetails, func(detail openaichat.ReasoningDetail) bool {
+				if detail.Said() == "" {
+					held = append(held, detail)
+					return true
+				}
+				return false
+			})
+		}
 		c.transformModelOutputToUniEvent(chunk, &event)
 		called = called || len(chunk.Delta.ToolCalls) > 0
 		refused = refused || chunk.Delta.Refusal != ""
@@ -339,18 +419,22 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 	first, err := reader.First()
 	switch {
 	case err != nil && err != io.EOF:
-		yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the first event", Err: err})
+		yield(nil, &mmsp.IncompleteStreamError{Client: c.class, Reason: "the connection broke before the first event", Err: err})
 		return
 	case first == '{' || first == '[':
 		// The whole answer in one piece, as long as the response may be.
 		body, err := reader.Rest(math.MaxInt64)
 		if err != nil {
-			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the end of the answer", Err: err})
+			yield(nil, &mmsp.IncompleteStreamError{Client: c.class, Reason: "the connection broke before the end of the answer", Err: err})
 			return
 		}
 		chunk, err := decoder.DecodeWhole(body)
-		if err != nil || chunk.Error != nil || !chunk.HasChoice {
-			yield(nil, failure.Body(class, body))
+		switch {
+		case err != nil || chunk.Error != nil || !chunk.HasChoice:
+			yield(nil, failure.Body(c.class, body))
+			return
+		case chunk.ChoiceError != nil:
+			yield(nil, failure.Event(c.class, chunk.ChoiceError))
 			return
 		}
 		next(chunk)
@@ -362,7 +446,7 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		return
 	case first == '<':
 		body, _ := reader.Rest(1 << 20)
-		yield(nil, failure.Body(class, body))
+		yield(nil, failure.Body(c.class, body))
 		return
 	}
 
@@ -370,13 +454,15 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 	for number := 1; ; number++ {
 		wire, err := reader.Next()
 		if err != nil && err != io.EOF && !finished {
-			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the connection broke before the finish chunk", Err: err})
+			yield(nil, &mmsp.IncompleteStreamError{Client: c.class, Reason: "the connection broke before the finish chunk", Err: err})
 			return
 		}
 		data := bytes.TrimSpace(wire.Data)
 		if err != nil || string(data) == "[DONE]" {
 			event.Reset()
-			event.Last = finished
+			if event.Last = finished; finished {
+				c.convertDetails(&event, held)
+			}
 			yield(&event, nil)
 			return
 		}
@@ -384,16 +470,21 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		switch {
 		case err != nil && wire.Unterminated:
 			continue // cut in the middle of an event: the end of the body comes next
-		case err != nil:
-			yield(nil, failure.Malformed(class, number, data, err))
+		case string(wire.Name) == "error" || err == nil && chunk.Error != nil:
+			yield(nil, failure.Event(c.class, data))
 			return
-		case chunk.Error != nil || string(wire.Name) == "error":
-			yield(nil, failure.Event(class, data))
+		case err != nil:
+			yield(nil, failure.Malformed(c.class, number, data, err))
+			return
+		case chunk.ChoiceError != nil:
+			yield(nil, failure.Event(c.class, chunk.ChoiceError))
 			return
 		}
 		next(chunk)
 		// The usage chunk comes after the finish chunk, if it comes.
-		event.Last = finished && chunk.Usage != nil && !chunk.HasChoice
+		if event.Last = finished && chunk.Usage != nil && !chunk.HasChoice; event.Last {
+			c.convertDetails(&event, held)
+		}
 		event.More = reader.More()
 		if event.FinishReason != "" && !finished {
 			finished = true
@@ -420,7 +511,7 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 	request := &mmsp.Request{Method: http.MethodGet, URL: c.baseURL + "/models", Header: http.Header{}}
 	response, err := c.http.Do(ctx, c.authorized(request))
 	if err != nil {
-		return nil, failure.Upstream(class, err)
+		return nil, failure.Upstream(c.class, err)
 	}
-	return modellist.Read(class, response.Body)
+	return modellist.Read(c.class, response.Body)
 }

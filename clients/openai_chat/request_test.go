@@ -66,114 +66,51 @@ const (
 	hi    = `{"role":"user","content":[{"type":"text","text":"hi"}]}`
 )
 
-func TestConfig(t *testing.T) {
-	tests := []struct{ name, config, want string }{
-		{"nothing", `{}`, start + `"messages":[` + hi + `]}`},
-		{"system prompt", `{"system_prompt":"Be <brief> & kind"}`, start + `"messages":[{"role":"system","content":"Be <brief> & kind"},` + hi + `]}`},
-		{"empty system prompt", `{"system_prompt":""}`, start + `"messages":[` + hi + `]}`},
-		{"max_tokens", `{"max_tokens":400}`, start + `"max_completion_tokens":400,"messages":[` + hi + `]}`},
-		{"temperature", `{"temperature":0}`, start + `"temperature":0,"messages":[` + hi + `]}`},
-		{"any temperature", `{"temperature":1.75}`, start + `"temperature":1.75,"messages":[` + hi + `]}`},
-		{"empty tools", `{"tools":[]}`, start + `"tools":[],"messages":[` + hi + `]}`},
-		{
-			"tools, with a key that only the provider knows", `{"tools":[{"name":"f","description":"Größe <b>","parameters":{"type":"object","properties":{"z":{},"a":{"maximum":9007199254740993}}},"strict":true},{"name":"g","description":""}]}`,
-			start + `"tools":[{"type":"function","function":{"name":"f","description":"Größe <b>","parameters":{"type":"object","properties":{"z":{},"a":{"maximum":9007199254740993}}},"strict":true}},` +
-				`{"type":"function","function":{"name":"g","description":""}}],"messages":[` + hi + `]}`,
-		},
-		{"choice auto", `{"tool_choice":"auto"}`, start + `"tool_choice":"auto","messages":[` + hi + `]}`},
-		{"choice none", `{"tool_choice":"none"}`, start + `"tool_choice":"none","messages":[` + hi + `]}`},
-		{"choice required", `{"tool_choice":"required"}`, start + `"tool_choice":"required","messages":[` + hi + `]}`},
-		{
-			"choice of names", `{"tool_choice":["f","g"]}`, start + `"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[` +
-				`{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g"}}]}},"messages":[` + hi + `]}`,
-		},
-		{"fast mode", `{"fast_mode":true}`, start + `"service_tier":"priority","messages":[` + hi + `]}`},
-		{"no fast mode", `{"fast_mode":false}`, start + `"messages":[` + hi + `]}`},
-		{"caching as it is", `{"prompt_caching":"enable"}`, start + `"messages":[` + hi + `]}`},
-		{
-			"what the protocol does not have", `{"thinking_level":"high","thinking_summary":true,"trace_id":"a/b","image_config":{"image_size":"1K"},"tts_config":[{"voice":"v"}],"embedding_config":{"dimensions":4}}`,
-			start + `"messages":[` + hi + `]}`,
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			c := build(t, mmsp.Options{})
-			for range 2 { // the same bytes every time
-				if got, err := prepare(t, c, hello, tt.config); got != tt.want || err != nil {
-					t.Errorf("got  %s (%v)\nwant %s", got, err, tt.want)
-				}
-			}
-		})
-	}
-}
-
 func TestMessages(t *testing.T) {
-	const think, call = `{"type":"thinking.done","thinking":"Hm.","fidelity":{"reasoning_field":"reasoning_content"}}`,
-		`{"type":"tool_call.done","name":"tide_at","arguments":{"port":"Brest"},"tool_call_id":"k1"}`
+	const call = `{"type":"tool_call.done","name":"tide_at","arguments":{"port":"Brest"},"tool_call_id":"k1"}`
 	const wireCall = `{"id":"k1","type":"function","function":{"name":"tide_at","arguments":"{\"port\":\"Brest\"}"}}`
 	user := func(items string) string { return `{"role":"user","content_items":[` + items + `]}` }
 	assistant := func(items string) string { return `{"role":"assistant","content_items":[` + items + `]}` }
-	result := func(id, text string) string {
-		return user(`{"type":"tool_result.done","tool_call_id":"` + id + `","text":"` + text + `"}`)
-	}
 	thought := func(text, field string) string {
 		return `{"type":"thinking.done","thinking":"` + text + `","fidelity":{"reasoning_field":"` + field + `"}}`
 	}
+	detail := func(text, detail, issuer string) string {
+		return `{"type":"thinking.done","thinking":"` + text + `","fidelity":{"reasoning_details":[{` + detail + `}],"issuer":"` + issuer + `"}}`
+	}
 	tests := []struct{ name, messages, want string }{
-		{"no message", ``, ``},
-		{"a turn of nothing", user(``), ``},
-		{
-			"parts in order", user(`{"type":"text.done","text":"a"},{"type":"image_url.done","image_url":"data:image/png;base64,AAAA"},{"type":"text.done","text":""}`),
-			`{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},{"type":"text","text":""}]}`,
-		},
-		{"characters as they are", user(`{"type":"text.done","text":"Grüße <b>&\u00a0日本 \"q\" \\ \n"}`), "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"Grüße <b>&\u00a0日本 \\\"q\\\" \\\\ \\n\"}]}"},
-		{"assistant's text", assistant(`{"type":"text.done","text":"yes"}`), `{"role":"assistant","content":[{"type":"text","text":"yes"}]}`},
-		{"calls alone", assistant(call), `{"role":"assistant","tool_calls":[` + wireCall + `]}`},
-		{
-			"thinking, text and calls share a message", assistant(think + `,{"type":"text.done","text":"So:"},` + call),
-			`{"role":"assistant","content":[{"type":"text","text":"So:"}],"tool_calls":[` + wireCall + `],"reasoning_content":"Hm."}`,
-		},
-		{
-			"arguments verbatim", assistant(`{"type":"tool_call.done","name":"f","arguments":{ "b" : 18446744073709551615, "a":1.50,
- "c":"\u00e9" },"tool_call_id":"k"}`),
-			`{"role":"assistant","tool_calls":[{"id":"k","type":"function","function":{"name":"f","arguments":"{ \"b\" : 18446744073709551615, \"a\":1.50,\n \"c\":\"\\u00e9\" }"}}]}`,
-		},
-		{
-			"results stand before the rest of the turn", user(`{"type":"text.done","text":"and?"},{"type":"tool_result.done","tool_call_id":"k1","text":"4.1 m","is_error":true},{"type":"tool_result.done","tool_call_id":"k2","text":""}`),
-			`{"role":"tool","tool_call_id":"k1","content":"4.1 m"},{"role":"tool","tool_call_id":"k2","content":""},{"role":"user","content":[{"type":"text","text":"and?"}]}`,
-		},
 		{
 			"pictures of a result follow it", user(`{"type":"tool_result.done","tool_call_id":"k1","text":"see","images":["data:image/png;base64,AA","DATA:image/gif;base64,BB"]}`),
 			`{"role":"tool","tool_call_id":"k1","content":"see"},{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}},{"type":"image_url","image_url":{"url":"DATA:image/gif;base64,BB"}}]}`,
 		},
 
-		{
-			"reasoning_content goes back on its field", assistant(thought("a", "reasoning_content") + `,` + thought("b", "reasoning_content") + `,{"type":"text.done","text":"t"}`),
-			`{"role":"assistant","content":[{"type":"text","text":"t"}],"reasoning_content":"ab"}`,
-		},
-		{"reasoning goes back on its field", assistant(thought("a", "reasoning")), `{"role":"assistant","reasoning":"a"}`},
-		{"thinking of an unknown field", assistant(`{"type":"thinking.done","thinking":"a","fidelity":{"signature":"s"}}`), `{"role":"assistant","reasoning_content":"a","reasoning":"a"}`},
-		{"thinking of mixed fields", assistant(thought("a", "reasoning") + `,` + thought("b", "reasoning_content")), `{"role":"assistant","reasoning_content":"ab","reasoning":"ab"}`},
-		{"empty thinking counts for its turn's fields", assistant(thought("", "reasoning") + `,` + thought("b", "reasoning_content")), `{"role":"assistant","reasoning_content":"b","reasoning":"b"}`},
-		{"empty thinking alone", assistant(thought("", "reasoning")), ``},
 		{"a field of another type", assistant(`{"type":"thinking.done","thinking":"a","fidelity":{"reasoning_field":7}}`), `{"role":"assistant","reasoning_content":"a","reasoning":"a"}`},
 		{
-			"a call without thinking after one with it",
-			assistant(thought("Need the tide.", "reasoning_content")+`,`+call) + `,` + result("k1", "4.1 m") + `,` + assistant(strings.ReplaceAll(call, "k1", "k2")) + `,` + result("k2", "0.3 m") + `,` + assistant(`{"type":"text.done","text":"done"}`),
-			`{"role":"assistant","tool_calls":[` + wireCall + `],"reasoning_content":"Need the tide."},{"role":"tool","tool_call_id":"k1","content":"4.1 m"},` +
-				`{"role":"assistant","tool_calls":[` + strings.ReplaceAll(wireCall, "k1", "k2") + `],"reasoning_content":""},{"role":"tool","tool_call_id":"k2","content":"0.3 m"},` +
-				`{"role":"assistant","content":[{"type":"text","text":"done"}]}`,
-		},
-		{"a call in a history that never thought", assistant(call), `{"role":"assistant","tool_calls":[` + wireCall + `]}`},
-		{
-			"thinking after the call is too late", assistant(call) + `,` + result("k1", "") + `,` + assistant(thought("a", "reasoning")),
-			`{"role":"assistant","tool_calls":[` + wireCall + `]},{"role":"tool","tool_call_id":"k1","content":""},{"role":"assistant","reasoning":"a"}`,
+			"a signature after its text", assistant(thought("Hm.", "reasoning") + `,` + detail(``, `"type":"reasoning.text","format":"f","index":0,"signature":"S"`, `provider.test`) + `,` + call),
+			`{"role":"assistant","tool_calls":[` + wireCall + `],"reasoning":"Hm.","reasoning_details":[{"type":"reasoning.text","format":"f","index":0,"text":"Hm.","signature":"S"}]}`,
 		},
 		{
-			"one field, then the other, then a call",
-			assistant(thought("a", "reasoning")) + `,` + assistant(thought("b", "reasoning_content")) + `,` + assistant(call),
-			`{"role":"assistant","reasoning":"a"},{"role":"assistant","reasoning_content":"b"},{"role":"assistant","tool_calls":[` + wireCall + `],"reasoning_content":"","reasoning":""}`,
+			"two signatures, each after its text", assistant(thought("a", "reasoning") + `,` + detail(``, `"type":"reasoning.text","signature":"S"`, `provider.test`) + `,` + thought("b", "reasoning") + `,` + detail(``, `"type":"reasoning.text","signature":"T"`, `provider.test`)),
+			`{"role":"assistant","reasoning":"ab","reasoning_details":[{"type":"reasoning.text","text":"a","signature":"S"},{"type":"reasoning.text","text":"b","signature":"T"}]}`,
 		},
+		{
+			"details with their text, then a signature of the last", assistant(detail(`a`, `"type":"reasoning.summary","id":"r","index":0`, `provider.test`) + `,` + detail(`b`, `"type":"reasoning.text","index":1`, `provider.test`) + `,` + detail(``, `"type":"reasoning.text","index":1,"signature":"S"`, `provider.test`)),
+			`{"role":"assistant","reasoning_details":[{"type":"reasoning.summary","id":"r","index":0,"summary":"a"},{"type":"reasoning.text","index":1,"text":"b","signature":"S"}]}`,
+		},
+		{
+			"a text signed with it", assistant(detail(`a`, `"type":"reasoning.text","signature":"S"`, `provider.test`) + `,` + detail(``, `"type":"reasoning.text","signature":"T"`, `provider.test`)),
+			`{"role":"assistant","reasoning_details":[{"type":"reasoning.text","text":"a","signature":"S"},{"type":"reasoning.text","signature":"T"}]}`,
+		},
+		{
+			"encrypted reasoning beside a string", assistant(thought("Hm.", "reasoning") + `,` + detail(``, `"type":"reasoning.encrypted","id":"k1","data":"D"`, `provider.test`)),
+			`{"role":"assistant","reasoning":"Hm.","reasoning_details":[{"type":"reasoning.encrypted","id":"k1","data":"D"}]}`,
+		},
+		{"encrypted reasoning alone, of a history that names no issuer", assistant(`{"type":"thinking.done","thinking":"","fidelity":{"reasoning_details":[{"type":"reasoning.encrypted","data":"D"}]}}`), `{"role":"assistant","reasoning_details":[{"type":"reasoning.encrypted","data":"D"}]}`},
+		{
+			"another's proofs stay out", assistant(thought("a", "reasoning") + `,` + detail(``, `"type":"reasoning.text","signature":"S"`, `other.test`) + `,` + detail(``, `"type":"reasoning.encrypted","data":"D"`, `openai`)),
+			`{"role":"assistant","reasoning":"a"}`,
+		},
+		{"another's text is thinking of an unknown field", assistant(detail(`a`, `"type":"reasoning.text","signature":"S"`, `other.test`)), `{"role":"assistant","reasoning_content":"a","reasoning":"a"}`},
+		{"details of another kind", assistant(`{"type":"thinking.done","thinking":"a","fidelity":{"reasoning_field":"reasoning","reasoning_details":"x"}}`), `{"role":"assistant","reasoning":"a"}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -313,5 +250,44 @@ func TestCallersMessages(t *testing.T) {
 		if fmt.Sprint(before[i]) != fmt.Sprint(messages[0].ContentItems[i]) {
 			t.Errorf("item %d became %v", i, messages[0].ContentItems[i])
 		}
+	}
+}
+
+// TestSecondTurn: what a stream leaves goes back as the gateway said it.
+func TestSecondTurn(t *testing.T) {
+	for _, tt := range []struct{ name, chunks, want string }{
+		{
+			"a string, and a detail that signs it",
+			d(`{"reasoning":"Need ","reasoning_details":[{"type":"reasoning.text","text":"Need ","format":"anthropic-claude-v1","index":0}]}`) +
+				d(`{"reasoning":"it.","reasoning_details":[{"type":"reasoning.text","text":"it.","format":"anthropic-claude-v1","index":0}]}`) +
+				d(`{"reasoning_details":[{"type":"reasoning.text","signature":"S+/=","format":"anthropic-claude-v1","index":0}]}`),
+			`"reasoning":"Need it.","reasoning_details":[{"type":"reasoning.text","format":"anthropic-claude-v1","index":0,"text":"Need it.","signature":"S+/="}]`,
+		},
+		{
+			"details alone",
+			d(`{"reasoning_details":[{"type":"reasoning.text","text":"Need ","id":"r","index":0}]}`) + d(`{"reasoning_details":[{"type":"reasoning.text","text":"it.","id":"r","index":0}]}`) +
+				d(`{"reasoning_details":[{"type":"reasoning.text","signature":"S","id":"r","index":0}]}`),
+			`"reasoning_details":[{"type":"reasoning.text","id":"r","index":0,"text":"Need it.","signature":"S"}]`,
+		},
+		{
+			"a call that is signed", d(`{"reasoning_details":[{"type":"reasoning.encrypted","data":"D","format":"google-gemini-v1","id":"k","index":0}]}`),
+			`"reasoning_details":[{"type":"reasoning.encrypted","id":"k","format":"google-gemini-v1","index":0,"data":"D"}]`,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			client := serve(t, 200, nil, sse(tt.chunks+calls(frag("0", "k", "f", "{}"))+fin("tool_calls")+usage+done))
+			answer, err := mmsp.Collect(client.StreamingResponse(t.Context(), ask, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request, err := client.Provider().Prepare(t.Context(), []mmsp.Message{answer}, &mmsp.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := `"messages":[{"role":"assistant","tool_calls":[{"id":"k","type":"function","function":{"name":"f","arguments":"{}"}}],` + tt.want + `}]}`
+			if !strings.HasSuffix(string(request.Body), want) {
+				t.Errorf("got  %s\nwant %s", request.Body, want)
+			}
+		})
 	}
 }

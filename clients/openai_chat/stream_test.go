@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -126,6 +127,13 @@ const (
 	rf    = ` {"reasoning_field":"reasoning"}`
 )
 
+// details is the fidelity of a reasoning detail, whoever issued it.
+func details(detail string) string {
+	return ` {"reasoning_details":[{` + detail + `}],"issuer":"…"}`
+}
+
+var issuer = regexp.MustCompile(`"issuer":"[^"]*"`)
+
 func TestStream(t *testing.T) {
 	fogCall := `tool_call+{"q": f/c9; tool_call+"fog"}; tool_call={"q":"fog"} f/c9; `
 	tests := []struct{ name, chunks, want string }{
@@ -196,8 +204,42 @@ func TestStream(t *testing.T) {
 		{"refusal", d(`{"refusal":"I "}`) + d(`{"refusal":"cannot."}`) + fin("stop") + usage, `text+I  {"refusal":true}; text+cannot.; text=I cannot. {"refusal":true}; stop unknown 2 7 1 4 refusal`},
 		{"empty finish reasons", `{"choices":[{"delta":{"content":"a"},"finish_reason":""}]}` + "\n" + fin("") + fin("stop") + usage, `text+a; text=a; stop stop 2 7 1 4`},
 		{"null delta, null choices, no choices", `{"choices":[{"delta":null,"finish_reason":null}]}` + "\n" + `{"choices":null}` + "\n" + `{"choices":[null]}` + "\n{}\nnull\n" + d(`{"content":"a"}`) + fin("stop") + usage, `text+a; text=a; stop stop 2 7 1 4`},
-		{"foreign frames", `{"type":"keepalive"}` + "\n" + d(`{"content":null,"audio":{"id":"x"},"reasoning_details":[{"text":"y"}]}`) + `{"error":null,"choices":[{"delta":{"content":"a"}}]}` + "\n" + fin("stop") + usage, `text+a; text=a; stop stop 2 7 1 4`},
+		{"foreign frames", `{"type":"keepalive"}` + "\n" + d(`{"content":null,"audio":{"id":"x"}}`) + `{"error":null,"choices":[{"delta":{"content":"a"}}]}` + "\n" + fin("stop") + usage, `text+a; text=a; stop stop 2 7 1 4`},
 		{"the first choice only", `{"choices":[{"delta":{"content":"a"}},{"delta":{"content":"b"},"finish_reason":"length"}]}` + "\n" + fin("stop") + usage, `text+a; text=a; stop stop 2 7 1 4`},
+		{
+			"choices of other indices", `{"choices":[{"index":1,"delta":{"content":"b"}}]}` + "\n" + d(`{"content":"a"}`) + `{"choices":[{"index":1,"delta":{},"finish_reason":"length"}]}` + "\n" + d(`{"content":"c"}`) + fin("stop") + usage,
+			`text+a; text+c; text=ac; stop stop 2 7 1 4`,
+		},
+
+		{
+			"details that repeat the string", d(`{"reasoning":"Hm","reasoning_details":[{"type":"reasoning.text","text":"Hm","format":"unknown","index":0}]}`) + d(`{"content":"a"}`) + fin("stop") + usage,
+			`thinking+Hm` + rf + `; thinking=Hm` + rf + `; text+a; text=a; stop stop 2 7 1 4`,
+		},
+		{
+			"details without a string", d(`{"content":"","reasoning_details":[{"type":"reasoning.text","text":"H","id":"r","index":0}]}`) + d(`{"reasoning_details":[{"type":"reasoning.text","text":"m","id":"r","index":0}]}`) + d(`{"content":"a"}`) + fin("stop") + usage,
+			`thinking+H` + details(`"type":"reasoning.text","id":"r","index":0`) + `; thinking+m; thinking=Hm` + details(`"type":"reasoning.text","id":"r","index":0`) + `; text+a; text=a; stop stop 2 7 1 4`,
+		},
+		{
+			"details of several blocks", d(`{"reasoning_details":[{"type":"reasoning.text","text":"a","signature":"S","index":0},{"type":"reasoning.summary","summary":"b","index":1}]}`) + d(`{"content":"c"}`) + fin("stop") + usage,
+			`thinking+a` + details(`"type":"reasoning.text","index":0,"signature":"S"`) + `; thinking=a` + details(`"type":"reasoning.text","index":0,"signature":"S"`) +
+				`; thinking+b` + details(`"type":"reasoning.summary","index":1`) + `; thinking=b` + details(`"type":"reasoning.summary","index":1`) + `; text+c; text=c; stop stop 2 7 1 4`,
+		},
+		{
+			"a signature after its text", d(`{"reasoning":"Hm","reasoning_details":[{"type":"reasoning.text","text":"Hm","index":0}]}`) + d(`{"reasoning":null,"reasoning_details":[{"type":"reasoning.text","text":"","signature":"S<","index":0}]}`) + d(`{"content":"a"}`) + fin("stop") + usage,
+			`thinking+Hm` + rf + `; thinking=Hm` + rf + `; thinking+` + details(`"type":"reasoning.text","index":0,"signature":"S\u003c"`) + `; thinking=` + details(`"type":"reasoning.text","index":0,"signature":"S\u003c"`) + `; text+a; text=a; stop stop 2 7 1 4`,
+		},
+		{
+			"a proof said twice, and another", d(`{"reasoning_details":[{"data":"D"}]}`) + d(`{"reasoning_details":[{"data":"D"},{"data":"E"}]}`) + d(`{"content":"a"}`) + fin("stop") + usage,
+			`thinking+` + details(`"data":"D"`) + `; thinking=` + details(`"data":"D"`) + `; thinking+` + details(`"data":"E"`) + `; thinking=` + details(`"data":"E"`) + `; text+a; text=a; stop stop 2 7 1 4`,
+		},
+		{
+			"a proof in the midst of a call", calls(frag("0", "k", "f", `{"q":`)) + d(`{"reasoning_details":[{"data":"D"}]}`) + calls(frag("0", "", "", `1}`)) + fin("tool_calls") + usage,
+			`tool_call+{"q": f/k; tool_call+1}; tool_call={"q":1} f/k; thinking+` + details(`"data":"D"`) + `; thinking=` + details(`"data":"D"`) + `; stop tool_call 2 7 1 4`,
+		},
+		{
+			"a proof with the last fragment of a call, without usage", calls(frag("0", "k", "f", `{"q":`)) + `{"choices":[{"delta":{"reasoning_details":[{"data":"D"}],"tool_calls":[` + frag("0", "", "", `1}`) + `]},"finish_reason":"tool_calls"}]}` + "\n" + done,
+			`tool_call+{"q": f/k; tool_call+1}; tool_call={"q":1} f/k; thinking+` + details(`"data":"D"`) + `; thinking=` + details(`"data":"D"`) + `; stop tool_call - - - -`,
+		},
 		{
 			"content as a list of text and thinking", d(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"},{"type":"text","text":"."}]}]}`) + d(`{"content":[{"type":"thinking","thinking":"!"},{"type":"text","text":"Yes"},{"type":"reference","reference_ids":[1]}]}`) + d(`{"content":"."}`) + fin("stop") + usage,
 			`thinking+Hm.; thinking+!; thinking=Hm.!; text+Yes; text+.; text=Yes.; stop stop 2 7 1 4`,
@@ -218,7 +260,7 @@ func TestStream(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := read(t, serve(t, 200, nil, sse(tt.chunks)).StreamingResponse(t.Context(), ask, nil))
-			if lines := strings.Join(got, "; "); lines != tt.want || err != nil {
+			if lines := issuer.ReplaceAllString(strings.Join(got, "; "), `"issuer":"…"`); lines != tt.want || err != nil {
 				t.Errorf("got  %s (%v)\nwant %s", lines, err, tt.want)
 			}
 		})
@@ -287,8 +329,19 @@ func TestStreamErrors(t *testing.T) {
 			"error chunk beside a choice", 200, nil, sse(`{"choices":[{"delta":{"content":""},"finish_reason":"error"}],"error":{"code":"x","message":"m"}}`), "",
 			up(mmsp.UpstreamError{Message: "m", Code: "x", Object: []byte(`{"choices":[{"delta":{"content":""},"finish_reason":"error"}],"error":{"code":"x","message":"m"}}`)}),
 		},
+		{
+			"error of the choice", 200, nil, text + sse(`{"choices":[{"index":0,"delta":{"content":"b"},"finish_reason":"error","error":{"code":502,"message":"gone"}}]}`), "text+a",
+			up(mmsp.UpstreamError{Message: "gone", Code: "502", Status: 502, Object: []byte(`{"code":502,"message":"gone"}`)}),
+		},
+		{
+			"error of the choice of a whole answer", 200, nil, `{"choices":[{"message":{"content":""},"finish_reason":"error","error":{"code":502,"message":"gone"}}]}`, "",
+			up(mmsp.UpstreamError{Message: "gone", Code: "502", Status: 502, Object: []byte(`{"code":502,"message":"gone"}`)}),
+		},
 		{"error as a string", 200, nil, text + sse(`{"error":"boom"}`), "text+a", up(mmsp.UpstreamError{Message: "boom", Object: []byte(`{"error":"boom"}`)})},
 		{"error event", 200, nil, text + "event: error\ndata: {\"message\":\"boom\",\"code\":\"c\"}\n\n", "text+a", up(mmsp.UpstreamError{Message: "boom", Code: "c", Object: []byte(`{"message":"boom","code":"c"}`)})},
+		{"error event of plain text", 200, nil, text + "event: error\ndata: boom\n\n", "text+a", up(mmsp.UpstreamError{Message: "boom"})},
+		{"error event cut in its data", 200, nil, text + "event: error\ndata: {\"message\":\"bo", "text+a", cut},
+		{"error event cut before its data", 200, nil, text + "event: error\ndata: ", "text+a", cut},
 		{"error after the finish", 200, nil, text + sse(fin("stop")+`{"error":{"message":"late"}}`), "text+a", up(mmsp.UpstreamError{Message: "late", Object: []byte(`{"error":{"message":"late"}}`)})},
 		{
 			"HTML", 200,

@@ -43,7 +43,7 @@ type Client struct {
 // New reads the key and the endpoint from the options or OPENAI_API_KEY and OPENAI_BASE_URL.
 func New(o mmsp.Options) (*Client, error) {
 	if strings.HasPrefix(strings.ToLower(o.Model), "text-embedding-") {
-		return nil, fmt.Errorf("%s has no client for embedding models such as %s yet", class, o.Model)
+		return nil, fmt.Errorf("%s does not speak to embedding models such as %s; openai-embedding does", class, o.Model)
 	}
 	key, baseURL, err := credentials.Resolve(&o, credentials.Rule{
 		Class: class, KeyVar: "OPENAI_API_KEY", URLVar: "OPENAI_BASE_URL", DefaultURL: "https://api.openai.com/v1",

@@ -131,6 +131,14 @@ func (r *Reader) Rest(limit int64) ([]byte, error) {
 	return rest, nil
 }
 
+// Body returns what Rest returns as a reader, for a body that is a stream of another kind.
+func (r *Reader) Body() io.Reader {
+	r.begin()
+	head := r.buf[r.pos:r.end]
+	r.pos = r.end
+	return io.MultiReader(bytes.NewReader(head), r.src)
+}
+
 // begin drops the byte order mark.
 func (r *Reader) begin() {
 	bom := []byte("\xef\xbb\xbf")

@@ -12,16 +12,23 @@ import (
 // Version is the value of the anthropic-version header.
 const Version = "2023-06-01"
 
-// Request is the body of POST /v1/messages.
+// BedrockVersion is the value of anthropic_version in a request to Bedrock.
+const BedrockVersion = "bedrock-2023-05-31"
+
+// Request is the body of POST /v1/messages, or of InvokeModelWithResponseStream, where the URL says model and stream, and
+// the body what are headers otherwise.
 type Request struct {
-	Model        string        `json:"model"`
+	AnthropicVersion string   `json:"anthropic_version,omitempty"` // Bedrock
+	AnthropicBeta    []string `json:"anthropic_beta,omitempty"`    // Bedrock
+
+	Model        string        `json:"model,omitempty"`
 	MaxTokens    int64         `json:"max_tokens"`
 	Temperature  *float64      `json:"temperature,omitempty"`
 	Thinking     *Thinking     `json:"thinking,omitempty"`
 	OutputConfig *OutputConfig `json:"output_config,omitempty"`
 	Speed        string        `json:"speed,omitempty"` // "fast", with its beta
 	CacheControl *CacheControl `json:"cache_control,omitempty"`
-	Stream       bool          `json:"stream"`
+	Stream       bool          `json:"stream,omitempty"`
 	Tools        *[]Tool       `json:"tools,omitempty"`
 	ToolChoice   *ToolChoice   `json:"tool_choice,omitempty"`
 	System       string        `json:"system,omitempty"`
@@ -100,6 +107,8 @@ type Block struct {
 	ToolUseID string  `json:"tool_use_id,omitempty"` // tool_result
 	Content   []Block `json:"content,omitempty"`     // tool_result: text and images
 	IsError   bool    `json:"is_error,omitempty"`    // tool_result
+
+	CacheControl *CacheControl `json:"cache_control,omitempty"`
 }
 
 // Source is where a picture comes from.

@@ -29,9 +29,18 @@ func TestEncode(t *testing.T) {
 				`"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"t"}]}]}`,
 		},
 		{
+			"for Bedrock",
+			Request{
+				AnthropicVersion: BedrockVersion, AnthropicBeta: []string{"a", "b"}, MaxTokens: 2,
+				Messages: []Message{{Role: "user", Content: []Block{{Type: "text", Text: "t", CacheControl: &CacheControl{Type: "ephemeral", TTL: "5m"}}}}},
+			},
+			`{"anthropic_version":"bedrock-2023-05-31","anthropic_beta":["a","b"],"max_tokens":2,` +
+				`"messages":[{"role":"user","content":[{"type":"text","text":"t","cache_control":{"type":"ephemeral","ttl":"5m"}}]}]}`,
+		},
+		{
 			"markup and other scripts stay as they are",
 			Request{System: "<é> & \u2028", Messages: []Message{}},
-			`{"model":"","max_tokens":0,"stream":false,"system":"<é> & \u2028","messages":[]}`,
+			`{"max_tokens":0,"system":"<é> & \u2028","messages":[]}`,
 		},
 	}
 	for _, row := range table {
@@ -65,8 +74,8 @@ func TestEncodeTool(t *testing.T) {
 	}
 	for _, row := range table {
 		t.Run(row.name, func(t *testing.T) {
-			body, err := (&Request{Tools: &[]Tool{row.tool}, Messages: []Message{}}).Encode()
-			want := `{"model":"","max_tokens":0,"stream":false,"tools":[` + row.want + `],"messages":[]}`
+			body, err := (&Request{Model: "m", MaxTokens: 1, Stream: true, Tools: &[]Tool{row.tool}, Messages: []Message{}}).Encode()
+			want := `{"model":"m","max_tokens":1,"stream":true,"tools":[` + row.want + `],"messages":[]}`
 			if err != nil || string(body) != want {
 				t.Errorf("error %v\n got %s\nwant %s", err, body, want)
 			}

@@ -9,20 +9,40 @@ import (
 
 // Request is the body of POST /chat/completions.
 type Request struct {
-	Model               string         `json:"model"`
-	Stream              bool           `json:"stream"`
-	StreamOptions       *StreamOptions `json:"stream_options,omitempty"`
-	MaxCompletionTokens *int64         `json:"max_completion_tokens,omitempty"`
-	Temperature         *float64       `json:"temperature,omitempty"`
-	Tools               *[]Tool        `json:"tools,omitempty"`
-	ToolChoice          any            `json:"tool_choice,omitempty"` // a mode, or AllowedToolChoice
-	ServiceTier         string         `json:"service_tier,omitempty"`
-	Messages            []Message      `json:"messages"`
+	Model               string              `json:"model"`
+	Stream              bool                `json:"stream"`
+	StreamOptions       *StreamOptions      `json:"stream_options,omitempty"`
+	ToolStream          bool                `json:"tool_stream,omitempty"` // Z.ai: stream the arguments of calls too
+	MaxCompletionTokens *int64              `json:"max_completion_tokens,omitempty"`
+	MaxTokens           *int64              `json:"max_tokens,omitempty"` // Z.ai, in place of MaxCompletionTokens
+	Temperature         *float64            `json:"temperature,omitempty"`
+	Tools               *[]Tool             `json:"tools,omitempty"`
+	ToolChoice          any                 `json:"tool_choice,omitempty"` // a mode, or AllowedToolChoice
+	ServiceTier         string              `json:"service_tier,omitempty"`
+	Thinking            *Thinking           `json:"thinking,omitempty"` // Z.ai, Moonshot
+	ReasoningEffort     string              `json:"reasoning_effort,omitempty"`
+	PromptCacheKey      string              `json:"prompt_cache_key,omitempty"`     // Moonshot
+	ChatTemplateKwargs  *ChatTemplateKwargs `json:"chat_template_kwargs,omitempty"` // vLLM
+	Messages            []Message           `json:"messages"`
 }
 
 // StreamOptions asks for the usage chunk.
 type StreamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
+}
+
+// Thinking switches thinking on or off, and says what becomes of the thinking of earlier turns.
+type Thinking struct {
+	Type          string `json:"type"`                     // "enabled" or "disabled"
+	Keep          string `json:"keep,omitempty"`           // Moonshot: "all"
+	ClearThinking *bool  `json:"clear_thinking,omitempty"` // Z.ai
+}
+
+// ChatTemplateKwargs are what vLLM hands to the chat template of the model.
+type ChatTemplateKwargs struct {
+	EnableThinking  *bool  `json:"enable_thinking,omitempty"`
+	Thinking        bool   `json:"thinking,omitempty"`
+	ReasoningEffort string `json:"reasoning_effort,omitempty"`
 }
 
 // Tool is a function the model may call. Function is the object {name, description, parameters, …}.
@@ -56,13 +76,33 @@ type FunctionName struct {
 
 // Message is one turn. Content is a text, or a list of parts.
 type Message struct {
-	Role             string     `json:"role"` // system, user, assistant, tool
-	ToolCallID       string     `json:"tool_call_id,omitempty"`
-	Content          any        `json:"content,omitempty"` // string or []ContentPart
-	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
-	ReasoningContent *string    `json:"reasoning_content,omitempty"`
-	Reasoning        *string    `json:"reasoning,omitempty"`
+	Role             string            `json:"role"` // system, user, assistant, tool
+	ToolCallID       string            `json:"tool_call_id,omitempty"`
+	Content          any               `json:"content,omitempty"` // string or []ContentPart
+	ToolCalls        []ToolCall        `json:"tool_calls,omitempty"`
+	ReasoningContent *string           `json:"reasoning_content,omitempty"`
+	Reasoning        *string           `json:"reasoning,omitempty"`
+	ReasoningDetails []ReasoningDetail `json:"reasoning_details,omitempty"`
 }
+
+// ReasoningDetail is a piece of reasoning as gateways to several vendors say it: text (of a block that may be signed), a
+// summary, or data that only the vendor reads. In a stream the text of a block comes in pieces, its signature at the end.
+type ReasoningDetail struct {
+	Type      string `json:"type,omitempty"` // "reasoning.text", "reasoning.summary" or "reasoning.encrypted"
+	ID        string `json:"id,omitempty"`
+	Format    string `json:"format,omitempty"` // the vendor's, such as "anthropic-claude-v1"
+	Index     *int64 `json:"index,omitempty"`  // of the block
+	Text      string `json:"text,omitempty"`
+	Summary   string `json:"summary,omitempty"`
+	Data      string `json:"data,omitempty"`
+	Signature string `json:"signature,omitempty"`
+}
+
+// Bound reports whether the detail holds what only its vendor can make.
+func (r *ReasoningDetail) Bound() bool { return r.Data != "" || r.Signature != "" }
+
+// Said returns what a reader may read of it.
+func (r *ReasoningDetail) Said() string { return r.Text + r.Summary }
 
 // ContentPart is a piece of text or a picture.
 type ContentPart struct {

@@ -1,20 +1,25 @@
 package openaichat
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
 // Chunk is one event of a stream, or a whole answer read as the only event of its own stream: `message` stands for
-// `delta`. Only the first choice is read.
+// `delta`. Of its choices the one of index 0 is read.
 type Chunk struct {
 	HasChoice    bool
 	Delta        Delta
 	FinishReason string
 	Usage        *Usage
-	Error        json.RawMessage // the `error` of an answer that failed under way; aliases the chunk's bytes
+
+	// The `error` of an answer that failed under way, of the chunk and of its choice; both alias the chunk's bytes.
+	Error       json.RawMessage
+	ChoiceError json.RawMessage
 }
 
 // Delta is what the choice adds. Strings are empty where the wire has null or nothing.
@@ -22,6 +27,7 @@ type Delta struct {
 	Parts            []Part // content, in order
 	ReasoningContent string
 	Reasoning        string
+	ReasoningDetails []ReasoningDetail // without those that repeat a string beside them and prove nothing
 	Refusal          string
 	ToolCalls        []ToolCallDelta
 }
@@ -59,6 +65,8 @@ type Decoder struct {
 	texts    int     // pieces of text in the chunk
 	text     *string // the last of them
 	from, to int     // where it stands
+
+	last ReasoningDetail // what the last detail says of its kind, which the next one repeats
 }
 
 // Decode reads one event. The chunk is valid until the next call.
@@ -69,7 +77,7 @@ func (d *Decoder) Decode(data []byte) (*Chunk, error) {
 	}
 	s, c := &d.scanner, &d.chunk
 	d.texts = 0
-	*c = Chunk{Delta: Delta{Parts: c.Delta.Parts[:0], ToolCalls: c.Delta.ToolCalls[:0]}}
+	c.reset()
 	s.Reset(data)
 	for first := true; s.Field(&first); {
 		switch string(s.Name()) {
@@ -77,10 +85,9 @@ func (d *Decoder) Decode(data []byte) (*Chunk, error) {
 			for first := true; s.Element(&first); {
 				if c.HasChoice {
 					s.Skip()
-					continue
+				} else {
+					d.choice()
 				}
-				c.HasChoice = true
-				d.choice()
 			}
 		case "usage":
 			if usage := d.usage(); usage != nil {
@@ -95,12 +102,7 @@ func (d *Decoder) Decode(data []byte) (*Chunk, error) {
 				}
 			}
 		case "error":
-			switch raw := s.Raw(); string(raw) {
-			case "null", "false", `""`, "{}": // said of an answer that is well
-				c.Error = nil
-			default:
-				c.Error = raw
-			}
+			c.Error = d.failure()
 		default:
 			s.Skip()
 		}
@@ -112,6 +114,23 @@ func (d *Decoder) Decode(data []byte) (*Chunk, error) {
 		d.template.Forget()
 	}
 	return c, err
+}
+
+// reset empties the chunk and keeps its memory.
+func (c *Chunk) reset() {
+	*c = Chunk{Delta: Delta{
+		Parts: c.Delta.Parts[:0], ReasoningDetails: c.Delta.ReasoningDetails[:0], ToolCalls: c.Delta.ToolCalls[:0],
+	}}
+}
+
+// failure returns the value of an `error`, nil where it says that the answer is well.
+func (d *Decoder) failure() json.RawMessage {
+	switch raw := d.scanner.Raw(); string(raw) {
+	case "null", "false", `""`, "{}":
+		return nil
+	default:
+		return raw
+	}
 }
 
 // DecodeWhole reads an answer that came in one piece as the only event of its stream.
@@ -130,12 +149,13 @@ func (d *Decoder) piece(text *string) {
 	}
 }
 
-// choice reads the delta. A whole answer has a message in its place, and some endpoints send both: with each delta of
+// choice reads the choice of index 0, which is also the one without an index. A whole answer has a message in its place, and some endpoints send both: with each delta of
 // a stream the message so far, with a whole answer an empty delta.
 func (d *Decoder) choice() {
 	s, c := &d.scanner, &d.chunk
+	c.HasChoice = true
 	var message []byte
-	streamed := false
+	streamed, other := false, false
 	for first := true; s.Field(&first); {
 		switch string(s.Name()) {
 		case "delta":
@@ -145,9 +165,21 @@ func (d *Decoder) choice() {
 			message = s.Raw()
 		case "finish_reason":
 			c.FinishReason = s.Intern("stop")
+		case "error":
+			c.ChoiceError = d.failure()
+		case "index":
+			n, _ := s.Int()
+			other = n != 0
 		default:
 			s.Skip()
 		}
+	}
+	if other { // one of several answers to one request, of which the first counts
+		usage, failure := c.Usage, c.Error
+		c.reset()
+		c.Usage, c.Error = usage, failure
+		d.texts = 0
+		return
 	}
 	if message != nil && !streamed {
 		outer := *s
@@ -170,6 +202,8 @@ func (d *Decoder) delta(whole bool) {
 		case "reasoning":
 			delta.Reasoning = s.String()
 			d.piece(&delta.Reasoning)
+		case "reasoning_details":
+			d.reasoningDetails()
 		case "refusal":
 			delta.Refusal = s.String()
 		case "tool_calls":
@@ -186,6 +220,62 @@ func (d *Decoder) delta(whole bool) {
 			s.Skip()
 		}
 	}
+	delta.settle()
+}
+
+// reasoningDetails reads the list. Of texts that the strings before it say too, nothing is copied.
+func (d *Decoder) reasoningDetails() {
+	s, delta := &d.scanner, &d.chunk.Delta
+	delta.ReasoningDetails = delta.ReasoningDetails[:0]
+	said := cmp.Or(delta.ReasoningContent, delta.Reasoning)
+	for first := true; s.Element(&first); {
+		var detail ReasoningDetail
+		for first := true; s.Field(&first); {
+			switch string(s.Name()) {
+			case "type":
+				detail.Type = s.Intern(d.last.Type)
+			case "text":
+				detail.Text = s.Intern(said)
+			case "summary":
+				detail.Summary = s.Intern(said)
+			case "data":
+				detail.Data = s.String()
+			case "signature":
+				detail.Signature = s.String()
+			case "id":
+				detail.ID = s.Intern(d.last.ID)
+			case "format":
+				detail.Format = s.Intern(d.last.Format)
+			case "index":
+				if n, ok := s.Int(); ok {
+					if detail.Index = d.last.Index; detail.Index == nil || *detail.Index != n {
+						detail.Index = new(n)
+					}
+				}
+			default:
+				s.Skip()
+			}
+		}
+		d.last = ReasoningDetail{Type: detail.Type, ID: detail.ID, Format: detail.Format, Index: detail.Index}
+		delta.ReasoningDetails = append(delta.ReasoningDetails, detail)
+		d.texts = 2 // a text may stand in two places
+	}
+}
+
+// settle leaves each text of the reasoning in one place: in the details where they bind it to a proof, else in the
+// string where there is one.
+func (delta *Delta) settle() {
+	if len(delta.ReasoningDetails) == 0 {
+		return
+	}
+	said := delta.ReasoningContent != "" || delta.Reasoning != ""
+	bound := slices.ContainsFunc(delta.ReasoningDetails, func(r ReasoningDetail) bool { return r.Bound() && r.Said() != "" })
+	if said && bound {
+		delta.ReasoningContent, delta.Reasoning = "", ""
+	}
+	delta.ReasoningDetails = slices.DeleteFunc(delta.ReasoningDetails, func(r ReasoningDetail) bool {
+		return !r.Bound() && (r.Said() == "" || said && !bound)
+	})
 }
 
 // content reads a string, or a list of text and thinking parts.

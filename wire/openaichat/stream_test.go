@@ -25,6 +25,10 @@ func show(c *Chunk) string {
 			add("text", p.Text)
 		}
 	}
+	for _, r := range c.Delta.ReasoningDetails {
+		detail, _ := json.Marshal(r)
+		add("detail", string(detail))
+	}
 	add("refusal", c.Delta.Refusal)
 	for _, t := range c.Delta.ToolCalls {
 		add("call", fmt.Sprintf("%d/%s/%s/%s", t.Index, t.ID, t.Name, t.Arguments))
@@ -42,6 +46,7 @@ func show(c *Chunk) string {
 		add("usage", strings.TrimSuffix(line, ","))
 	}
 	add("error", string(c.Error))
+	add("choice error", string(c.ChoiceError))
 	if c.HasChoice {
 		says = append(says, "choice")
 	}
@@ -61,6 +66,9 @@ var decodeTests = []struct{ name, data, want string }{
 	{"values of other kinds", `{"choices":[{"delta":{"content":7,"reasoning":{},"refusal":[],"tool_calls":"x"},"finish_reason":{}}],"usage":"x"}`, "choice"},
 	{"every text", `{"choices":[{"delta":{"reasoning_content":"a","reasoning":"b","content":"c","refusal":"d"}}]}`, "reasoning_content=a reasoning=b text=c refusal=d choice"},
 	{"the first choice only", `{"choices":[{"delta":{"content":"a"}},{"delta":{"content":"b"},"finish_reason":"stop"}]}`, "text=a choice"},
+	{"a choice of another index", `{"choices":[{"delta":{"content":"b","reasoning":"r","tool_calls":[{"id":"x"}]},"finish_reason":"stop","index":1,"error":"e"}],"usage":{"prompt_tokens":1}}`, "usage=1,-,-,-"},
+	{"a choice of another index first", `{"error":"e","choices":[{"index":1,"delta":{"content":"b"},"finish_reason":"length"},{"index":0,"delta":{"content":"a"}}]}`, `text=a error="e" choice`},
+	{"an index that is none", `{"choices":[{"index":null,"delta":{"content":"a"}}]}`, "text=a choice"},
 	{"finish reasons", `{"choices":[{"finish_reason":"stop"}]}`, "finish=stop choice"},
 	{"an unusual finish reason", `{"choices":[{"finish_reason":"weird"}]}`, "finish=weird choice"},
 	{"empty finish reason", `{"choices":[{"finish_reason":""}]}`, "choice"},
@@ -76,6 +84,17 @@ var decodeTests = []struct{ name, data, want string }{
 	{"usage in x_groq", `{"x_groq":{"id":"x","usage":{"prompt_tokens":1}},"choices":[]}`, "usage=1,-,-,-"},
 	{"usage in both places", `{"usage":{"prompt_tokens":2},"x_groq":{"usage":{"prompt_tokens":1}}}`, "usage=2,-,-,-"},
 	{"error", `{"error":{"message":"m"},"choices":[]}`, `error={"message":"m"}`},
+	{"error of the choice", `{"choices":[{"delta":{"content":"a"},"error":{"code":502,"message":"m"},"finish_reason":"error"}]}`, `text=a finish=error choice error={"code":502,"message":"m"} choice`},
+	{"no error of the choice", `{"choices":[{"delta":{"content":"a"},"error":null}]}`, "text=a choice"},
+
+	{"details that repeat the string", `{"choices":[{"delta":{"reasoning":"a","reasoning_details":[{"type":"reasoning.text","text":"a","format":"unknown","index":0}]}}]}`, "reasoning=a choice"},
+	{"a summary that repeats a string after it", `{"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.summary","summary":"a","id":"rs"}],"reasoning_content":"a"}}]}`, "reasoning_content=a choice"},
+	{"details alone", `{"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","text":"a","signature":"","format":"f","id":null,"index":2},{"type":"reasoning.summary","summary":"b"}]}}]}`, `detail={"type":"reasoning.text","format":"f","index":2,"text":"a"} detail={"type":"reasoning.summary","summary":"b"} choice`},
+	{"a proof beside a string", `{"choices":[{"delta":{"reasoning":"a","reasoning_details":[{"type":"reasoning.summary","summary":"","index":0},{"type":"reasoning.encrypted","data":"D","id":"rs","index":1}]}}]}`, `reasoning=a detail={"type":"reasoning.encrypted","id":"rs","index":1,"data":"D"} choice`},
+	{"text with its proof beside a string", `{"choices":[{"message":{"reasoning":"ab","reasoning_details":[{"type":"reasoning.text","text":"a","signature":"S"},{"type":"reasoning.text","text":"b"}]}}]}`, `detail={"type":"reasoning.text","text":"a","signature":"S"} detail={"type":"reasoning.text","text":"b"} choice`},
+	{"details of nothing", `{"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","text":"","signature":""},null,7,{}]}}]}`, "choice"},
+	{"details of another kind", `{"choices":[{"delta":{"reasoning_details":"x","reasoning":"a"}}]}`, "reasoning=a choice"},
+	{"the last of two lists", `{"choices":[{"delta":{"reasoning_details":[{"data":"a"}],"reasoning_details":[{"data":"b"}]}}]}`, `detail={"data":"b"} choice`},
 	{"error as a string", `{"error":"m"}`, `error="m"`},
 	{"errors of nothing", `{"error":{}}`, ""},
 	{"no error", `{"error":false,"choices":[]}`, ""},
@@ -106,14 +125,19 @@ func TestDecodeErrors(t *testing.T) {
 
 // TestDecodeAllocations: a chunk of text costs its text and the list it stands in.
 func TestDecodeAllocations(t *testing.T) {
-	var d Decoder
-	data := []byte(`{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{"content":" world"},"logprobs":null,"finish_reason":null}]}`)
-	if n := testing.AllocsPerRun(100, func() {
-		if _, err := d.Decode(data); err != nil {
-			t.Fatal(err)
+	for _, delta := range []string{
+		`{"content":" world"}`,
+		`{"content":"","role":"assistant","reasoning":" world","reasoning_details":[{"type":"reasoning.summary","summary":" world","format":"f","id":"rs_1","index":0}]}`,
+	} {
+		var d Decoder
+		data := []byte(`{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":` + delta + `,"logprobs":null,"finish_reason":null}]}`)
+		if n := testing.AllocsPerRun(100, func() {
+			if _, err := d.Decode(data); err != nil {
+				t.Fatal(err)
+			}
+		}); n > 1 {
+			t.Errorf("%s: %v allocations", delta, n)
 		}
-	}); n > 1 {
-		t.Errorf("%v allocations", n)
 	}
 }
 
