@@ -258,4 +258,3 @@ func escapeAWS(path string) string {
 	}
 	return b.String()
 }
-

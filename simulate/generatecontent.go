@@ -520,7 +520,8 @@ func (x *contentExchange) stream(s *stream, r *reply) {
 		default:
 			fragments = append(fragments, x.part(p))
 		}
-		if p.kind == text || p.kind == refusal {
+		delete(closing, "thoughtSignature")
+		if p.kind == text || p.kind == refusal { // is signed at its end, when that is the end of the answer
 			closing["thoughtSignature"] = x.signature()
 		}
 		for _, fragment := range fragments {

@@ -158,7 +158,7 @@ func (g google) read(body []byte, r *http.Request) (exchange, *fault) {
 	unsupported := &fault{status: http.StatusNotFound, message: fmt.Sprintf("models/%s is not found for API version v1beta, "+
 		"or is not supported for %s. Call ModelService.ListModels to see the list of available models and their supported "+
 		"methods.", clip(model, 100), method)}
-	forEmbedding := strings.HasSuffix(strings.ToLower(method), "embedcontent") || method == "batchEmbedContents"
+	forEmbedding := method == "embedContent" || method == "batchEmbedContents"
 	if !g.serves(model) || forEmbedding != embeds(model) && method != "countTokens" {
 		return nil, unsupported
 	}
@@ -495,11 +495,7 @@ func (g google) readEmbed(body []byte, model, method string) (exchange, *fault) 
 				return nil, argument("* %scontent.parts[%d]: only text and media can be embedded", at, k)
 			}
 		}
-		text := strings.Join(texts, " ")
-		if strings.TrimSpace(text) == "" && g.Strict {
-			return nil, argument("* %scontent: content is empty.", at)
-		}
-		x.texts, x.sizes = append(x.texts, text), append(x.sizes, *size)
+		x.texts, x.sizes = append(x.texts, strings.Join(texts, " ")), append(x.sizes, *size)
 	}
 	return x, nil
 }

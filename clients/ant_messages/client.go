@@ -61,7 +61,7 @@ func New(o mmsp.Options) (*Client, error) {
 		return nil, err
 	}
 	if strings.HasPrefix(baseURL, "bedrock://") {
-		return nil, errors.New(class + " cannot reach Bedrock in this version; give an http or https base URL")
+		return nil, errors.New(class + " does not speak Bedrock's API, as anthropic-official does; give an http or https base URL")
 	}
 	endpoint, err := url.Parse(baseURL)
 	if err != nil {

@@ -195,7 +195,7 @@ func TestBedrockErrors(t *testing.T) {
 	for _, row := range table {
 		t.Run(row.name, func(t *testing.T) {
 			items, _, err := read(t, bedrockClient(t, "m", overBedrock(row.body)))
-			got, ok := errors.AsType[*mmsp.UpstreamError](err)
+			got, ok := err.(*mmsp.UpstreamError) // and no other error around it
 			if !ok || len(items) != row.items {
 				t.Fatalf("%T %v, %d items", err, err, len(items))
 			}
@@ -253,6 +253,9 @@ func TestBedrockCut(t *testing.T) {
 	want := bedrockItems(wholeItems)
 	for cut := range len(body) + 1 {
 		for _, broken := range []bool{false, true} {
+			if broken && cut%7 > 0 && cut < turnEnds {
+				continue
+			}
 			client := bedrockClient(t, "m", transport(func(*http.Request) (*http.Response, error) {
 				response := bedrockAnswer(body[:cut])
 				if broken {

@@ -661,7 +661,7 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		case chunk.Error != nil || string(wire.Name) == "error":
 			yield(nil, failure.Event(class, data))
 			return
-		case first == '{' && !chunk.HasCandidate && chunk.BlockReason == "":
+		case first == '{' && number == 1 && !chunk.HasCandidate && chunk.BlockReason == "":
 			yield(nil, failure.Body(class, data))
 			return
 		}

@@ -55,7 +55,7 @@ var rows = func() []string {
 	all := strings.Fields(`
 		config.none config.temperature config.temperature.1 config.fast_mode config.prompt_caching.disable config.prompt_caching.enhance
 		config.prompt_caching.enable config.order.1 config.order.2 config.max_tokens config.system_prompt config.system_prompt.empty
-		config.thinking_summary.true config.thinking_summary.false config.thinking.both config.thinking.unknown
+		config.thinking_summary.true config.thinking_summary.false config.thinking.both
 		config.tools config.tools.empty config.tools.schema config.tools.schema.bad config.tool_choice.auto config.tool_choice.none
 		config.tool_choice.required config.tool_choice.one config.tool_choice.several config.tool_choice.without_tools
 		config.image_config config.image_config.part config.ignored config.all
@@ -142,7 +142,6 @@ func goldens(server string) []golden {
 		{id: "config.thinking_summary.true", config: `{"thinking_summary":true}`, want: generation(`{"thinkingConfig":{"includeThoughts":true}}`)},
 		{id: "config.thinking_summary.false", config: `{"thinking_summary":false}`, want: generation(`{"thinkingConfig":{"includeThoughts":false}}`)},
 		{id: "config.thinking.both", config: `{"thinking_summary":true,"thinking_level":"none"}`, want: generation(`{"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"LOW"}}`)},
-		{id: "config.thinking.unknown", config: `{"thinking_level":"extreme"}`, want: contents(hi)},
 		{
 			id: "config.tools", config: `{"tools":[` + note + `,{"name":"ping","description":"p","strict":true}]}`,
 			want: `{"tools":[` + strings.TrimSuffix(noteTool, "]}") + `,{"name":"ping","description":"p"}]}],"contents":[` + hi + `]}`,
@@ -152,7 +151,7 @@ func goldens(server string) []golden {
 			id: "config.tools.schema", config: `{"tools":[{"name":"f","description":"","parameters":{"$ref":"#/$defs/P","$defs":{"P":{"type":"object","properties":{"b":{"const":"x"},"a":{"type":["integer","null"]}},"required":["b"]}}}}]}`,
 			want: `{"tools":[{"functionDeclarations":[{"name":"f","parameters":{"type":"OBJECT","properties":{"b":{"type":"STRING","enum":["x"]},"a":{"type":"INTEGER","nullable":true}},"required":["b"]}}]}],"contents":[` + hi + `]}`,
 		},
-		{id: "config.tools.schema.bad", config: `{"tools":[{"name":"f","description":"","parameters":{"properties":{"a":` + strings.Repeat(`{"items":`, 600) + `{}` + strings.Repeat(`}`, 600) + `}}}]}`, err: "tools"},
+		{id: "config.tools.schema.bad", config: `{"tools":[` + note + `,{"name":"f","description":"","parameters":` + explosive() + `}]}`, err: "tools"},
 		{id: "config.tool_choice.auto", config: `{"tools":[` + note + `],"tool_choice":"auto"}`, want: toolConfig(`{"mode":"AUTO"}`)},
 		{id: "config.tool_choice.none", config: `{"tools":[` + note + `],"tool_choice":"none"}`, want: toolConfig(`{"mode":"NONE"}`)},
 		{id: "config.tool_choice.required", config: `{"tools":[` + note + `],"tool_choice":"required"}`, want: toolConfig(`{"mode":"ANY"}`)},
@@ -224,12 +223,12 @@ func goldens(server string) []golden {
 		{id: "item.text", messages: user(text(`<é> & \u2028`)), want: userParts(`{"text":"<é> & \u2028"}`)},
 		{id: "item.text.empty", messages: user(text("")), want: userParts(`{"text":""}`)},
 		{id: "item.text.signed", messages: model(signed(text("a"), "c2ln", "google")), want: modelParts(`{"text":"a","thoughtSignature":"c2ln"}`)},
-		{id: "item.image_url.data", messages: user(`{"type":"image_url.done","image_url":"DATA:Image/PNG; base64,iVBORw0K GgoB"}`), err: "messages[0].content_items[0].image_url"},
+		{id: "item.image_url.data", messages: user(`{"type":"image_url.done","image_url":"data:Image/PNG;x=y; BASE64,iVBORw0K GgoB"}`), want: userParts(png)},
 		{id: "item.image_url.bare", messages: user(`{"type":"image_url.done","image_url":"data:;base64,iVBORw0KGgoB"}`), want: userParts(png)},
 		{id: "item.image_url.remote", messages: user(`{"type":"image_url.done","image_url":"` + server + `/picture","fidelity":{"signature":"c2ln"}}`), want: userParts(png)},
 		{id: "item.image_url.bad", messages: user(text("a") + `,{"type":"image_url.done","image_url":"data:image/png,raw"}`), err: "messages[0].content_items[1].image_url"},
 		{id: "item.image_url.refused", messages: user(`{"type":"image_url.done","image_url":"` + server + `/none"}`), err: "messages[0].content_items[0].image_url"},
-		{id: "item.inline_data", messages: user(`{"type":"inline_data.done","mime_type":"application/pdf","data":"_-8"}`), want: userParts(`{"inlineData":{"mimeType":"application/pdf","data":"/+8="}}`)},
+		{id: "item.inline_data", messages: user(`{"type":"inline_data.done","mime_type":"application/pdf","data":"/+8="}`), want: userParts(`{"inlineData":{"mimeType":"application/pdf","data":"/+8="}}`)},
 		{id: "item.inline_data.signed", messages: model(signed(`{"type":"inline_data.done","mime_type":"image/png","data":"AQI="}`, "c2ln", "")), want: modelParts(`{"inlineData":{"mimeType":"image/png","data":"AQI="},"thoughtSignature":"c2ln"}`)},
 		{id: "item.thinking", messages: model(thought("t") + `,` + text("a")), want: modelParts(`{"text":"t","thought":true},{"text":"a"}`)},
 		{id: "item.thinking.signed.alone", messages: model(signed(thought("t"), "c2ln", "")), want: modelParts(`{"text":"t","thought":true,"thoughtSignature":"c2ln"}`)},
@@ -307,6 +306,19 @@ func goldens(server string) []golden {
 		}
 	}
 	return all
+}
+
+// explosive is a small schema that its references make a large one.
+func explosive() string {
+	schema := `{"type":"object","properties":{"a":{"$ref":"#/$defs/d0"}},"$defs":{"d6":{"type":"string"}`
+	for i := range 6 {
+		schema += fmt.Sprintf(`,"d%d":{"type":"object","properties":{`, i)
+		for j := range 9 {
+			schema += fmt.Sprintf(`"p%d":{"$ref":"#/$defs/d%d"},`, j, i+1)
+		}
+		schema = strings.TrimSuffix(schema, ",") + `}}`
+	}
+	return schema + `}}`
 }
 
 // TestGolden: every row of the tables has a case, and every case is what is sent, the same again the second time.

@@ -253,10 +253,7 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 		message := &messages[m]
 		begin := len(input)              // the message's first step
 		content, thought := false, false // the last step is one of contents, or a thought, that more may join
-		step := func(step interactions.Step) *interactions.Step {
-			input = append(input, step)
-			return &input[len(input)-1]
-		}
+		step := func(step interactions.Step) { input = append(input, step) }
 		add := func(block interactions.Content) {
 			if !content {
 				kind := "user_input"

@@ -210,7 +210,7 @@ func goldens() (table []golden) {
 		{id: "speech.other_item", model: tts31, messages: user(text("a"), `{"type":"image_url.done","image_url":"https://x.test/a.png"}`), err: "@messages[0].content_items[1] image_url.done"},
 		{
 			id: "speech.script", model: tts38, config: `{"tts_config":` + two + `}`, fields: speech("", twoVoices),
-			messages: user(text("\n  \n Ann : How are you?\n  And: yours?\n\nBob:  Fine. "), text("Ann:\nBob: Ann: said so")),
+			messages: user(text("\n  \n Ann :  How are you? \n  And: yours? \n\nBob:  Fine. "), text("Ann:\nBob: Ann: said so")),
 			input:    input(said("Ann", "How are you?\n  And: yours?"), said("Bob", "Fine."), said("Bob", "Ann: said so")),
 		},
 		{id: "speech.script.one_voice", model: tts38, config: `{"tts_config":[{"voice":"A","speaker":"Ann"}]}`, messages: user(text("Ann: Hi")), fields: speech("", `[{"voice":"A"}]`), input: input(`{"type":"text","text":"Ann: Hi"}`)},
@@ -289,6 +289,7 @@ func goldens() (table []golden) {
 		{id: "item.image_url.remote", messages: user(`{"type":"image_url.done","image_url":"` + remote + `"}`), input: input(`{"type":"image","data":"` + picture64 + `","mime_type":"image/png"}`)},
 		{id: "item.image_url.broken", messages: user(text("a"), `{"type":"image_url.done","image_url":"data:image/png,QUJD"}`), err: "@messages[0].content_items[1].image_url"},
 		{id: "item.image_url.broken.no_type", messages: user(`{"type":"image_url.done","image_url":"Data:;base64,QUJD"}`), err: "@messages[0].content_items[0].image_url"},
+		{id: "item.image_url.broken.no_type_either", messages: user(`{"type":"image_url.done","image_url":"data:;base64,QUJD"}`), err: "@messages[0].content_items[0].image_url"},
 		{id: "item.image_url.broken.missing", messages: user(`{"type":"image_url.done","image_url":"` + remote + `/none"}`), err: "@messages[0].content_items[0].image_url 404"},
 		{
 			id: "item.inline_data.kinds", messages: user(`{"type":"inline_data.done","data":"QUI=","mime_type":"image/webp"}`, `{"type":"inline_data.done","data":"QUI=","mime_type":"audio/l16; rate=24000; channels=1"}`,
@@ -343,6 +344,10 @@ func goldens() (table []golden) {
 		{id: "turn.placeholder.unsigned_thought", messages: turns(thinking("t", `{}`) + "," + text("a")), input: steps(placeholder, thought(`[{"type":"text","text":"t"}]`, ""), output("a"))},
 		{id: "turn.placeholder.not_for_users", messages: user(result("f"), text("a")), input: `[{"type":"function_result","name":"f","result":"3 left"},{"type":"user_input","content":[{"type":"text","text":"a"}]}]`},
 		{id: "turn.leading_thought_signed", messages: turns(thinking("t", `{}`) + "," + text("a") + "," + own), input: steps(thought(`[{"type":"text","text":"t"}]`, "OWN"), output("a"), ownStep)},
+		{
+			id: "turn.order.of_contents", messages: turns(own+","+text("a")+","+call("c", "")+","+text("b"), text("a")+","+result("c")+","+text("b")),
+			input: steps(ownStep, output("a"), called("c"), output("b"), `{"type":"user_input","content":[{"type":"text","text":"a"}]}`, given("c"), `{"type":"user_input","content":[{"type":"text","text":"b"}]}`),
+		},
 		{
 			id:       "turn.order",
 			messages: turns(thinking("check stock", `{"signature":"U0lHLUE="}`)+","+text("One moment.")+","+call("c-9", ""), result("c-9")),

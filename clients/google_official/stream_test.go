@@ -253,6 +253,10 @@ func TestStream(t *testing.T) {
 			begun("c1", `{"a":1}`) + done("c1", `{"a":1}`) + begun("c2", "") + added(`{"b":2}`) + done("c2", `{"b":2}`), called,
 		},
 		{
+			"calls under one index", call(0, "c1", `{"a":1}`) + call(0, "c2", `{}`) + fragment(0, `{"b":2}`) + toolEnd,
+			begun("c1", `{"a":1}`) + done("c1", `{"a":1}`) + begun("c2", "") + added(`{"b":2}`) + done("c2", `{"b":2}`), called,
+		},
+		{
 			"calls without ids", call(0, "", `{"a":1}`) + call(1, "", `{}`) + fragment(1, `{"b":2}`) + toolEnd,
 			begun("go", `{"a":1}`) + done("go", `{"a":1}`) + begun("go", "") + added(`{"b":2}`) + done("go", `{"b":2}`), called,
 		},
@@ -357,6 +361,7 @@ func TestStreamErrors(t *testing.T) {
 		{"an unreadable picture", 200, stream(`{"index":0,"delta":{"type":"image","data":"*"},"event_type":"step.delta"}` + "\n" + end), 0, &mmsp.UpstreamError{ErrorType: "malformed_event"}},
 		{"an empty body", 200, "", 0, &mmsp.IncompleteStreamError{}},
 		{"no terminal event", 200, stream(text + "\n" + `event: done\ndata: [DONE]`), 1, &mmsp.IncompleteStreamError{}},
+		{"a mark of the end without a name", 200, stream(text + "\n" + `data: [DONE]` + "\n" + end), 1, &mmsp.IncompleteStreamError{}},
 		{"no usage", 200, stream(text + "\n" + `{"event_type":"interaction.completed","interaction":{"status":"completed"}}`), 1, &mmsp.IncompleteStreamError{}},
 		{"a whole answer that is not finished", 200, `{"status":"in_progress","steps":[{"type":"model_output","content":[{"type":"text","text":"Yes"}]}]}`, 1, &mmsp.IncompleteStreamError{}},
 		{"thinking alone", 200, stream(`{"index":0,"delta":{"type":"thought_signature","signature":"S1"},"event_type":"step.delta"}` + "\n" + end), 2, &mmsp.EmptyResponseError{}},
@@ -618,8 +623,8 @@ func TestEmbedding(t *testing.T) {
 
 func TestListModels(t *testing.T) {
 	pages := map[string]string{
-		"":      `{"models":[{"name":"models/gemini-x"},{"displayName":"no name"},{"name":"publishers/google/models/gemini-y"}],"nextPageToken":"a/b="}`,
-		"a/b=":  `{"nextPageToken":"empty"}`,
+		"":      `{"models":[{"name":"models/gemini-x"},{"displayName":"no name"},{"name":"publishers/google/models/gemini-y"}],"nextPageToken":"a&b+="}`,
+		"a&b+=": `{"nextPageToken":"empty"}`,
 		"empty": `{"models":[{"name":"gemini-z"}]}`,
 	}
 	var asked []string
@@ -706,13 +711,21 @@ func TestTransformAllocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	more := 0 // events behind which another was buffered
 	n := testing.AllocsPerRun(3, func() {
-		for _, err := range client.Do(t.Context(), request) {
-			if err != nil {
+		more = 0
+		for event, err := range client.Do(t.Context(), request) {
+			if err != nil || event.More && event.Last {
 				t.Fatal(err)
+			}
+			if event.More {
+				more++
 			}
 		}
 	})
+	if more < len(lines)/2 {
+		t.Errorf("%d of %d events tell that more is there", more, len(lines))
+	}
 	if perEvent := n / float64(len(lines)); perEvent > 1.2 {
 		t.Errorf("%v allocations for each event", perEvent)
 	}

@@ -152,6 +152,10 @@ func TestStream(t *testing.T) {
 			`tool_call+{"q": f/c9; tool_call+"fog"}; tool_call={"q":"fog"} f/c9; thinking+` + signed + `; thinking=` + signed + `; stop tool_call 2 7 1 4`,
 		},
 		{
+			"details of thinking after a call", calls(frag("0", "c9", "f", `{}`)) + d(`{"reasoning_details":[{"type":"reasoning.text","index":0,"text":"Hm","signature":"S"}]}`) + fin("tool_calls") + done,
+			`tool_call+{} f/c9; tool_call={} f/c9; thinking+Hm` + signed + `; thinking=Hm` + signed + `; stop tool_call 2 7 1 4`,
+		},
+		{
 			"content as a list", d(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm."}]},{"type":"text","text":"Yes"}]}`) + fin("stop"),
 			`thinking+Hm.; thinking=Hm.; text+Yes; text=Yes` + end,
 		},

@@ -89,6 +89,10 @@ func TestMessages(t *testing.T) {
 			`{"role":"assistant","tool_calls":[` + wireCall + `],"reasoning":"Hm.","reasoning_details":[{"type":"reasoning.text","format":"f","index":0,"text":"Hm.","signature":"S"}]}`,
 		},
 		{
+			"a signature after two pieces of text", assistant(thought("a", "reasoning") + `,` + thought("b", "reasoning") + `,` + detail(``, `"type":"reasoning.text","signature":"S"`, `provider.test`)),
+			`{"role":"assistant","reasoning":"ab","reasoning_details":[{"type":"reasoning.text","text":"ab","signature":"S"}]}`,
+		},
+		{
 			"two signatures, each after its text", assistant(thought("a", "reasoning") + `,` + detail(``, `"type":"reasoning.text","signature":"S"`, `provider.test`) + `,` + thought("b", "reasoning") + `,` + detail(``, `"type":"reasoning.text","signature":"T"`, `provider.test`)),
 			`{"role":"assistant","reasoning":"ab","reasoning_details":[{"type":"reasoning.text","text":"a","signature":"S"},{"type":"reasoning.text","text":"b","signature":"T"}]}`,
 		},
@@ -249,6 +253,26 @@ func TestCallersMessages(t *testing.T) {
 	for i := range before {
 		if fmt.Sprint(before[i]) != fmt.Sprint(messages[0].ContentItems[i]) {
 			t.Errorf("item %d became %v", i, messages[0].ContentItems[i])
+		}
+	}
+}
+
+// TestIssuer: a proof goes back to the endpoint that it came from, and OpenAI's has a name.
+func TestIssuer(t *testing.T) {
+	for _, tt := range []struct {
+		url, issuer string
+		own         bool
+	}{
+		{"https://api.openai.com/v1", "openai", true},
+		{"https://API.openai.com:443/v1", "openai", true},
+		{"http://Gateway.test:8080/v1", "gateway.test:8080", true},
+		{"http://gateway.test/v1", "gateway.test:8080", false},
+		{"http://gateway.test/v1", "openai", false},
+	} {
+		proof := mmsp.Item{Type: mmsp.ThinkingDone, Fidelity: mmsp.Fidelity(`{"reasoning_details":[{"data":"D"}],"issuer":"` + tt.issuer + `"}`)}
+		request, err := build(t, mmsp.Options{BaseURL: tt.url}).Prepare(t.Context(), []mmsp.Message{mmsp.AssistantMessage(proof)}, &mmsp.Config{})
+		if err != nil || strings.Contains(string(request.Body), `"data":"D"`) != tt.own {
+			t.Errorf("%s, issued by %s: %v, %s", tt.url, tt.issuer, err, request.Body)
 		}
 	}
 }

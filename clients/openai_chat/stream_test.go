@@ -237,6 +237,10 @@ func TestStream(t *testing.T) {
 			`tool_call+{"q": f/k; tool_call+1}; tool_call={"q":1} f/k; thinking+` + details(`"data":"D"`) + `; thinking=` + details(`"data":"D"`) + `; stop tool_call 2 7 1 4`,
 		},
 		{
+			"details of thinking after a call", calls(frag("0", "k", "f", `{}`)) + d(`{"reasoning_details":[{"type":"reasoning.text","text":"Hm"}]}`) + d(`{"content":"a"}`) + fin("stop") + usage,
+			`tool_call+{} f/k; tool_call={} f/k; thinking+Hm` + details(`"type":"reasoning.text"`) + `; thinking=Hm` + details(`"type":"reasoning.text"`) + `; text+a; text=a; stop tool_call 2 7 1 4`,
+		},
+		{
 			"a proof with the last fragment of a call, without usage", calls(frag("0", "k", "f", `{"q":`)) + `{"choices":[{"delta":{"reasoning_details":[{"data":"D"}],"tool_calls":[` + frag("0", "", "", `1}`) + `]},"finish_reason":"tool_calls"}]}` + "\n" + done,
 			`tool_call+{"q": f/k; tool_call+1}; tool_call={"q":1} f/k; thinking+` + details(`"data":"D"`) + `; thinking=` + details(`"data":"D"`) + `; stop tool_call - - - -`,
 		},

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/clients/anthropic_official"
 	"github.com/prism-shadow/mmsp-go/gateway"
 	"github.com/prism-shadow/mmsp-go/gateway/config"
 	"github.com/prism-shadow/mmsp-go/simulate"
@@ -18,16 +19,25 @@ import (
 type demo struct {
 	providers *simulate.Server
 	server    *simulate.Server
+	bedrock   gateway.Own
 	key       string
 }
 
-// demoRows serve one model per client type. The path is what stands between a provider's address and the client's own.
+// demoRows serve one model per client type; only Bedrock's and another server's row are made apart. The path is what stands between a provider's address and the client's own.
 var demoRows = []struct{ clientType, model, provider, path string }{
 	{"openai-official", "gpt-5.6-luna", "responses", "/v1"},
 	{"anthropic-official", "claude-sonnet-5-5", "messages", ""},
 	{"openai-responses", "demo-responses", "responses", "/v1"},
 	{"openai-chat", "demo-chat", "chat", "/v1"},
+	{"openai-embedding", "demo-embedding", "embeddings", "/v1"},
+	{"openai-chat-vllm-adapter", "qwen3.6-35b-a3b", "vllm", "/v1"},
 	{"ant-messages", "demo-messages", "messages", ""},
+	{"google-official", "gemini-3.8-flash", "gemini", ""},
+	{"google-genai", "gemini-3.8-flash", "gemini", ""},
+	{"deepseek-official", "deepseek-flash", "plain", ""},
+	{"minimax-official", "MiniMax-M3", "plain", "/v1"},
+	{"moonshot-official", "kimi-k3", "thinker", "/v1"},
+	{"zai-official", "glm-5.3", "thinker", "/api/paas/v4"},
 }
 
 // startDemo starts the providers on loopback sockets. The context of the command does not end them: running streams
@@ -35,13 +45,31 @@ var demoRows = []struct{ clientType, model, provider, path string }{
 func startDemo() (*demo, error) {
 	d := &demo{key: rand.Text()}
 	o := simulate.Options{Key: d.key, Pace: simulate.DefaultPace}
+	plain, thinker, vllm, aws := o, o, o, o
+	plain.RawReasoning = true // reasoning in plain text
+	thinker.Strict = true     // reasoning has to come back
+	vllm.ReasoningField = "reasoning"
+	aws.Key = "demo," + d.key
 	var err error
 	d.providers, err = simulate.Start(context.Background(), map[string]http.Handler{
-		"chat": simulate.Chat(o), "responses": simulate.Responses(o), "messages": simulate.Messages(o),
+		"chat": simulate.Chat(o), "thinker": simulate.Chat(thinker), "vllm": simulate.Chat(vllm), "responses": simulate.Responses(o),
+		"plain": simulate.Responses(plain), "messages": simulate.Messages(o), "bedrock": simulate.Bedrock(aws),
+		"gemini": simulate.Gemini(o), "embeddings": simulate.Embeddings(o),
 	})
 	if err != nil {
 		return nil, err
 	}
+	// The region of a Bedrock row says where to go, so that only this row's environment can lead to the simulation.
+	bedrock, err := anthropicofficial.New(mmsp.Options{
+		Model: "anthropic.claude-sonnet-5-5-v1:0", BaseURL: "bedrock://us-east-1", APIKey: mmsp.NewSecret(aws.Key),
+		Getenv: func(name string) string {
+			return map[string]string{"ANTHROPIC_BEDROCK_BASE_URL": d.providers.URL("bedrock")}[name]
+		},
+	})
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	d.bedrock = gateway.Own{ID: "demo-bedrock", Client: mmsp.NewClient(bedrock)}
 	inner, err := gateway.New(d.table(), slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		return nil, errors.Join(err, d.Close())

@@ -276,6 +276,7 @@ func TestDemo(t *testing.T) {
 	for _, name := range auto.Names() {
 		rows = append(rows, "demo-"+name)
 	}
+	rows = append(rows, "demo-bedrock")
 	for _, row := range rows {
 		if !strings.Contains(p.said, row) {
 			t.Errorf("%q lacks %s", p.said, row)
@@ -304,7 +305,16 @@ func TestDemo(t *testing.T) {
 		{text: "image", finish: mmsp.FinishStop, items: "text"},
 		{text: "length", finish: mmsp.FinishLength, items: "text"},
 		{text: "refuse", finish: mmsp.FinishUnknown, items: "text", rows: "-openai-"},
+		{text: "refuse", finish: mmsp.FinishUnknown, items: "text", rows: "-deepseek"},
 		{text: "refuse", fails: "refusal: ", rows: "-ant"}, // the text is no content there
+		{text: "refuse", fails: "refusal: ", rows: "-bedrock"},
+		{text: "refuse", finish: mmsp.FinishStop, items: "text", rows: "-google-"}, // no refusals in the protocol
+		{text: "think, paint", finish: mmsp.FinishStop, items: "thinking inline_thinking text inline_data", rows: "-google-"},
+		{text: "say this", finish: mmsp.FinishStop, items: "inline_data", rows: "-google-"},
+		{text: "filter the call", tools: tools, fails: "EmptyResponseError", rows: "-google-"},
+		{text: "block", fails: "EmptyResponseError", rows: "-google-"},
+		{text: "Hello", finish: mmsp.FinishStop, items: "embedding", rows: "-embedding"},
+		{text: "error 400", fails: "HTTP 400", rows: "-embedding"},
 		{text: "filter", fails: "EmptyResponseError"},
 		{text: "empty", fails: "EmptyResponseError"},
 		{text: "error 400", fails: "HTTP 400"},
@@ -314,7 +324,7 @@ func TestDemo(t *testing.T) {
 		{text: "clean cut", fails: "IncompleteStreamError"},
 	} {
 		for _, row := range rows {
-			if !strings.Contains(row, tt.rows) {
+			if !strings.Contains(row, tt.rows) || strings.Contains(row, "-embedding") && tt.rows != "-embedding" {
 				continue
 			}
 			group.Go(func() {

@@ -108,7 +108,7 @@ func serve(ctx context.Context, c *cobra.Command, f *serveFlags) error {
 		defer demo.Close()
 		served = demo.config()
 		fromEnvironment(served)
-		server, err = gateway.New(served, log)
+		server, err = gateway.New(served, log, demo.bedrock)
 	case f.file != "":
 		if served, err = load(); err == nil {
 			server, err = gateway.New(served, log)

@@ -333,6 +333,16 @@ func TestAgainstReference(t *testing.T) {
 	}
 }
 
+func TestBody(t *testing.T) {
+	for body, want := range map[string]string{"": "", "\xef\xbb\xbf [1,2]": " [1,2]", "\n" + strings.Repeat("x", 10_000): "\n" + strings.Repeat("x", 10_000)} {
+		r := NewReader(iotest.HalfReader(strings.NewReader(body)), 0)
+		r.First()
+		if got, err := io.ReadAll(r.Body()); err != nil || string(got) != want {
+			t.Errorf("%.20q: %.20q %v", body, got, err)
+		}
+	}
+}
+
 func FuzzReader(f *testing.F) {
 	f.Add([]byte("\xef\xbb\xbfevent: e\r\ndata: a\rdata: b\n\n:c\n\r\ndata"), uint64(1), 0)
 	f.Add([]byte("data: a\nevent: long name\ndata: bbbbbbbbbbbbb\n\n"), uint64(2), 20)

@@ -322,7 +322,7 @@ func (c *cleaner) schema(raw []byte, depth int) *Schema {
 			}
 		}
 	default:
-		s.Type, s.AnyOf = "", anything().AnyOf
+		s.Type, s.Enum, s.AnyOf = "", nil, anything().AnyOf
 	}
 	return s
 }

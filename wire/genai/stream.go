@@ -1,8 +1,6 @@
 package genai
 
 import (
-	"strings"
-
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
@@ -257,7 +255,7 @@ func (d *Decoder) functionCall() (part *OutputPart, err error) {
 		if args == nil && part.Name != "" {
 			args = []byte("{}")
 		}
-		part.Arguments = strings.ToValidUTF8(string(args), "\uFFFD")
+		part.Arguments = string(args)
 		return part, nil
 	}
 	if d.call == nil {
@@ -276,7 +274,7 @@ func (d *Decoder) functionCall() (part *OutputPart, err error) {
 		}
 		d.call = nil
 	}
-	part.Arguments = strings.ToValidUTF8(string(text), "\uFFFD")
+	part.Arguments = string(text)
 	return part, nil
 }
 

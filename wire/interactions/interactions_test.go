@@ -110,6 +110,15 @@ func TestDecodeMalformed(t *testing.T) {
 	}
 }
 
+// What one event is damaged by does not outlive it.
+func TestDecodeAfterDamage(t *testing.T) {
+	var decoder Decoder
+	_, _ = decoder.Decode(nil, []byte(`{"event_type":"step.delta","delta":{"type":"image","data":"*"}}`))
+	if e, err := decoder.Decode(nil, []byte(`{"event_type":"step.delta","delta":{"type":"image","data":"QQ=="}}`)); err != nil || string(e.Delta.Data) != "A" {
+		t.Errorf("%+v %v", e, err)
+	}
+}
+
 // Events that differ in their text alone say what they would say read by themselves.
 func TestDecodeConsecutive(t *testing.T) {
 	text := func(index, kind, text string) string {

@@ -149,20 +149,22 @@ func (d *Decoder) piece(text *string) {
 	}
 }
 
-// choice reads the choice of index 0, which is also the one without an index. A whole answer has a message in its place, and some endpoints send both: with each delta of
-// a stream the message so far, with a whole answer an empty delta.
+// choice reads the choice of index 0, or without an index; of any other it leaves nothing. A whole answer has a message
+// in place of the delta, and some endpoints send both: with each delta of a stream the message so far, with a whole
+// answer an empty delta.
 func (d *Decoder) choice() {
 	s, c := &d.scanner, &d.chunk
 	c.HasChoice = true
-	var message []byte
-	streamed, other := false, false
+	var message jsonscan.Scanner // at the value
+	found, streamed, other := false, false, false
 	for first := true; s.Field(&first); {
 		switch string(s.Name()) {
 		case "delta":
 			streamed = !d.whole && s.Kind() == '{'
 			d.delta(false)
 		case "message":
-			message = s.Raw()
+			message, found = *s, true
+			s.Skip()
 		case "finish_reason":
 			c.FinishReason = s.Intern("stop")
 		case "error":
@@ -181,12 +183,12 @@ func (d *Decoder) choice() {
 		d.texts = 0
 		return
 	}
-	if message != nil && !streamed {
-		outer := *s
-		s.Reset(message)
-		d.delta(true)
-		*s = outer
-		d.texts = 2 // where the text stands is not known
+	if found && !streamed {
+		rest := *s
+		*s = message
+		if d.delta(true); s.Err() == nil {
+			*s = rest
+		}
 	}
 }
 

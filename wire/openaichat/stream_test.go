@@ -78,6 +78,9 @@ var decodeTests = []struct{ name, data, want string }{
 	{"calls of no shape", `{"choices":[{"delta":{"tool_calls":[null,{"function":null},"x"]}}]}`, "call=-1/// call=-1/// call=-1/// choice"},
 	{"arguments as an object", `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":{"n": 18446744073709551615}}}]}}]}`, `call=0//f/{"n": 18446744073709551615} choice`},
 	{"a whole answer", `{"choices":[{"message":{"content":"a","tool_calls":[{"id":"k","function":{"name":"f","arguments":"{}"}},{"id":"l","function":{"name":"g","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`, "text=a call=0/k/f/{} call=1/l/g/{} finish=tool_calls choice"},
+	{"the message so far beside each delta", `{"choices":[{"delta":{"content":"b"},"message":{"content":"ab"}}]}`, "text=b choice"},
+	{"a message that is no UTF-8", "{\"choices\":[{\"message\":{\"\xf2\":[],\"content\":\"a\xf2\"},\"finish_reason\":\"stop\"}]}", "text=a\uFFFD finish=stop choice"},
+	{"a message beside no delta", `{"choices":[{"delta":null,"message":{"content":"ab"}}]}`, "text=ab choice"},
 	{"usage", `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":5,"total_tokens":14,"prompt_tokens_details":{"audio_tokens":0,"cached_tokens":2},"completion_tokens_details":{"reasoning_tokens":1,"audio_tokens":0}}}`, "usage=9,2,5,1"},
 	{"usage without details", `{"usage":{"prompt_tokens":0,"completion_tokens":1.0,"prompt_tokens_details":null,"completion_tokens_details":[]}}`, "usage=0,-,1,-"},
 	{"counts that are none", `{"usage":{"prompt_tokens":-1,"completion_tokens":1e400,"completion_tokens_details":{"reasoning_tokens":"7"}}}`, "usage=-,-,-,-"},
@@ -110,6 +113,17 @@ func TestDecode(t *testing.T) {
 			if c, err := d.Decode([]byte(tt.data)); err != nil || show(c) != tt.want {
 				t.Errorf("%s: got %s (%v), want %s", tt.name, show(c), err, tt.want)
 			}
+		}
+	}
+}
+
+// TestDecodeWhole: in a whole answer the message counts, whatever stands beside it.
+func TestDecodeWhole(t *testing.T) {
+	var d Decoder
+	for range 2 {
+		c, err := d.DecodeWhole([]byte(`{"choices":[{"delta":{"content":""},"message":{"content":"a"},"finish_reason":"stop"}]}`))
+		if want := "text=a finish=stop choice"; err != nil || show(c) != want {
+			t.Errorf("got %s (%v), want %s", show(c), err, want)
 		}
 	}
 }
@@ -153,7 +167,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// FuzzDecode: no input panics, what is not JSON may be read leniently but what is JSON is always read, as text in UTF-8.
+// FuzzDecode: no input panics, what is not JSON in UTF-8 may be read leniently but what is is always read, as text in UTF-8.
 func FuzzDecode(f *testing.F) {
 	for _, tt := range decodeTests {
 		f.Add([]byte(tt.data))
@@ -162,7 +176,7 @@ func FuzzDecode(f *testing.F) {
 		var d Decoder
 		c, err := d.Decode(data)
 		if err != nil {
-			if json.Valid(data) && !strings.Contains(err.Error(), "nested too deeply") {
+			if json.Valid(data) && utf8.Valid(data) && !strings.Contains(err.Error(), "nested too deeply") {
 				t.Errorf("%q is JSON: %v", data, err)
 			}
 			return
