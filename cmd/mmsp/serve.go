@@ -143,13 +143,6 @@ func serve(ctx context.Context, c *cobra.Command, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	out := c.OutOrStdout()
-	fmt.Fprintf(out, "MMSP server on http://%s/v1\n", listener.Addr())
-	fmt.Fprintf(out, "models: %s\n", strings.Join(server.Models(), ", "))
-	if len(served.APIKeys) == 0 {
-		fmt.Fprintln(out, "no api_keys: the server is open to everybody who can reach it")
-	}
-
 	if f.file != "" && !f.demo {
 		hangup := make(chan os.Signal, 1)
 		signal.Notify(hangup, syscall.SIGHUP)
@@ -162,6 +155,12 @@ func serve(ctx context.Context, c *cobra.Command, f *serveFlags) error {
 			signal.Stop(hangup)
 			close(hangup)
 		}()
+	}
+	out := c.OutOrStdout()
+	fmt.Fprintf(out, "MMSP server on http://%s/v1\n", listener.Addr())
+	fmt.Fprintf(out, "models: %s\n", strings.Join(server.Models(), ", "))
+	if len(served.APIKeys) == 0 {
+		fmt.Fprintln(out, "no api_keys: the server is open to everybody who can reach it")
 	}
 	return server.Serve(ctx, listener, f.drain)
 }
