@@ -63,7 +63,7 @@ var rows = func() []string {
 		tts.prompt_caching tts.left_out tts.last_message tts.not_text tts.nothing tts.script tts.script.unlabelled tts.script.labels tts.upper
 		embedding.text embedding.role embedding.several embedding.inline_data embedding.image_url embedding.other embedding.dimensions
 		embedding.ignored embedding.nothing embedding.vertex embedding.upper embedding.signed
-		item.text item.text.empty item.text.signed item.image_url.data item.image_url.bare item.image_url.remote item.image_url.bad
+		item.text item.text.empty item.text.signed item.image_url.data item.image_url.bare item.image_url.remote item.image_url.bad item.image_url.unnamed
 		item.image_url.refused item.inline_data item.inline_data.signed item.thinking item.thinking.signed.alone item.inline_thinking item.inline_thinking.signed
 		item.tool_call item.tool_call.without_id item.tool_call.without_arguments item.tool_call.exact item.tool_result item.tool_result.unknown
 		item.tool_result.without_id item.tool_result.error item.tool_result.images item.tool_result.image.bad item.other item.none
@@ -227,6 +227,7 @@ func goldens(server string) []golden {
 		{id: "item.image_url.bare", messages: user(`{"type":"image_url.done","image_url":"data:;base64,iVBORw0KGgoB"}`), want: userParts(png)},
 		{id: "item.image_url.remote", messages: user(`{"type":"image_url.done","image_url":"` + server + `/picture","fidelity":{"signature":"c2ln"}}`), want: userParts(png)},
 		{id: "item.image_url.bad", messages: user(text("a") + `,{"type":"image_url.done","image_url":"data:image/png,raw"}`), err: "messages[0].content_items[1].image_url"},
+		{id: "item.image_url.unnamed", messages: user(`{"type":"image_url.done","image_url":"data:;base64,AQID"}`), err: "messages[0].content_items[0].image_url"},
 		{id: "item.image_url.refused", messages: user(`{"type":"image_url.done","image_url":"` + server + `/none"}`), err: "messages[0].content_items[0].image_url"},
 		{id: "item.inline_data", messages: user(`{"type":"inline_data.done","mime_type":"application/pdf","data":"/+8="}`), want: userParts(`{"inlineData":{"mimeType":"application/pdf","data":"/+8="}}`)},
 		{id: "item.inline_data.signed", messages: model(signed(`{"type":"inline_data.done","mime_type":"image/png","data":"AQI="}`, "c2ln", "")), want: modelParts(`{"inlineData":{"mimeType":"image/png","data":"AQI="},"thoughtSignature":"c2ln"}`)},

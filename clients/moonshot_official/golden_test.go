@@ -50,9 +50,9 @@ moonshot.message.text.assistant moonshot.message.tool_call moonshot.message.tool
 moonshot.message.tool_result.no_images moonshot.message.turn moonshot.message.empty moonshot.message.inline_data
 moonshot.reasoning.reasoning_content moonshot.reasoning.reasoning moonshot.reasoning.unset moonshot.reasoning.mixed
 moonshot.reasoning.empty moonshot.reasoning.call_only_turn moonshot.reasoning.details.own
-moonshot.reasoning.details.own_text moonshot.reasoning.details.foreign moonshot.reasoning.details.foreign_text
-moonshot.message.image.data moonshot.message.image.large moonshot.message.image.remote
-moonshot.message.tool_result.images
+moonshot.reasoning.details.own_text moonshot.reasoning.details.signed_text moonshot.reasoning.details.foreign
+moonshot.reasoning.details.foreign_text moonshot.message.image.data moonshot.message.image.large
+moonshot.message.image.remote moonshot.message.tool_result.images
 `)
 
 // golden gives each row a config and messages, in their wire form, and the body that they become but for the fields that
@@ -112,6 +112,7 @@ var golden = []struct{ id, model, config, messages, want string }{
 	{"moonshot.reasoning.call_only_turn", "kimi-k3", ``, assistant(thought(`a`, `"reasoning_field":"reasoning_content"`)+`,`+call) + `,` + user(result(``)) + `,` + assistant(call), sent(`{"role":"assistant","tool_calls":[` + wireCall + `],"reasoning_content":"a"},{"role":"tool","tool_call_id":"k1","content":"4.1 m"},{"role":"assistant","tool_calls":[` + wireCall + `]}`)},
 	{"moonshot.reasoning.details.own", "kimi-k3", ``, assistant(thought(`a`, `"reasoning_field":"reasoning"`) + `,` + thought(``, `"reasoning_details":[{"type":"reasoning.text","format":"f","index":0,"signature":"S"}],"issuer":"moonshot"`)), sent(`{"role":"assistant","reasoning":"a","reasoning_details":[{"type":"reasoning.text","format":"f","index":0,"text":"a","signature":"S"}]}`)},
 	{"moonshot.reasoning.details.own_text", "kimi-k3", ``, assistant(thought(`a`, `"reasoning_details":[{"type":"reasoning.text","index":0}],"issuer":"moonshot"`) + `,` + thought(``, `"reasoning_details":[{"type":"reasoning.text","index":0,"signature":"S"}]`) + `,` + thought(`b`, `"reasoning_field":"reasoning"`) + `,` + thought(`c`, `"reasoning_field":"reasoning"`) + `,` + thought(``, `"reasoning_details":[{"type":"reasoning.text","index":1,"signature":"T"},{"type":"reasoning.summary"},{"type":"reasoning.encrypted","data":"D"}]`)), sent(`{"role":"assistant","reasoning":"bc","reasoning_details":[{"type":"reasoning.text","index":0,"text":"a","signature":"S"},{"type":"reasoning.text","index":1,"text":"bc","signature":"T"},{"type":"reasoning.summary"},{"type":"reasoning.encrypted","data":"D"}]}`)},
+	{"moonshot.reasoning.details.signed_text", "kimi-k3", ``, assistant(thought(`b`, `"reasoning_field":"reasoning"`) + `,` + thought(`a`, `"reasoning_details":[{"type":"reasoning.text","signature":"S"}],"issuer":"moonshot"`)), sent(`{"role":"assistant","reasoning":"b","reasoning_details":[{"type":"reasoning.text","text":"a","signature":"S"}]}`)},
 	{"moonshot.reasoning.details.foreign", "kimi-k3", ``, assistant(thought(`a`, `"reasoning_field":"reasoning"`) + `,` + thought(``, `"reasoning_details":[{"type":"reasoning.encrypted","data":"D"}],"issuer":"other.test"`)), sent(`{"role":"assistant","reasoning":"a"}`)},
 	{"moonshot.reasoning.details.foreign_text", "kimi-k3", ``, assistant(thought(`a`, `"reasoning_details":[{"type":"reasoning.text","signature":"S"}],"issuer":"other.test"`)), sent(`{"role":"assistant","reasoning_content":"a","reasoning":"a"}`)},
 	{"moonshot.message.image.data", "kimi-k3", ``, user(`{"type":"image_url.done","image_url":"` + data + `"}`), sent(`{"role":"user","content":[` + picture + `]}`)},

@@ -45,9 +45,9 @@ zai.thinking.model.5.3-flash zai.thinking.model.zai-org zai.thinking.model.pro z
 zai.message.text.assistant zai.message.tool_call zai.message.tool_result zai.message.tool_result.no_images
 zai.message.turn zai.message.empty zai.message.inline_data zai.reasoning.reasoning_content zai.reasoning.reasoning
 zai.reasoning.unset zai.reasoning.mixed zai.reasoning.empty zai.reasoning.call_only_turn zai.reasoning.details.own
-zai.reasoning.details.own_text zai.reasoning.details.foreign zai.reasoning.details.foreign_text
-zai.message.image.flash zai.message.image.other zai.message.tool_result.images.flash
-zai.message.tool_result.images.other
+zai.reasoning.details.own_text zai.reasoning.details.signed_text zai.reasoning.details.foreign
+zai.reasoning.details.foreign_text zai.message.image.flash zai.message.image.other
+zai.message.tool_result.images.flash zai.message.tool_result.images.other
 `)
 
 // golden gives each row a config and messages, in their wire form, and the body that they become but for the fields that
@@ -106,6 +106,7 @@ var golden = []struct{ id, model, config, messages, want string }{
 	{"zai.reasoning.call_only_turn", "glm-5.3", ``, assistant(thought(`a`, `"reasoning_field":"reasoning_content"`)+`,`+call) + `,` + user(result(``)) + `,` + assistant(call), sent(`{"role":"assistant","tool_calls":[` + wireCall + `],"reasoning_content":"a"},{"role":"tool","tool_call_id":"k1","content":"4.1 m"},{"role":"assistant","tool_calls":[` + wireCall + `]}`)},
 	{"zai.reasoning.details.own", "glm-5.3", ``, assistant(thought(`a`, `"reasoning_field":"reasoning"`) + `,` + thought(``, `"reasoning_details":[{"type":"reasoning.text","format":"f","index":0,"signature":"S"}],"issuer":"zai"`)), sent(`{"role":"assistant","reasoning":"a","reasoning_details":[{"type":"reasoning.text","format":"f","index":0,"text":"a","signature":"S"}]}`)},
 	{"zai.reasoning.details.own_text", "glm-5.3", ``, assistant(thought(`a`, `"reasoning_details":[{"type":"reasoning.text","index":0}],"issuer":"zai"`) + `,` + thought(``, `"reasoning_details":[{"type":"reasoning.text","index":0,"signature":"S"}]`) + `,` + thought(`b`, `"reasoning_field":"reasoning"`) + `,` + thought(`c`, `"reasoning_field":"reasoning"`) + `,` + thought(``, `"reasoning_details":[{"type":"reasoning.text","index":1,"signature":"T"},{"type":"reasoning.summary"},{"type":"reasoning.encrypted","data":"D"}]`)), sent(`{"role":"assistant","reasoning":"bc","reasoning_details":[{"type":"reasoning.text","index":0,"text":"a","signature":"S"},{"type":"reasoning.text","index":1,"text":"bc","signature":"T"},{"type":"reasoning.summary"},{"type":"reasoning.encrypted","data":"D"}]}`)},
+	{"zai.reasoning.details.signed_text", "glm-5.3", ``, assistant(thought(`b`, `"reasoning_field":"reasoning"`) + `,` + thought(`a`, `"reasoning_details":[{"type":"reasoning.text","signature":"S"}],"issuer":"zai"`)), sent(`{"role":"assistant","reasoning":"b","reasoning_details":[{"type":"reasoning.text","text":"a","signature":"S"}]}`)},
 	{"zai.reasoning.details.foreign", "glm-5.3", ``, assistant(thought(`a`, `"reasoning_field":"reasoning"`) + `,` + thought(``, `"reasoning_details":[{"type":"reasoning.encrypted","data":"D"}],"issuer":"other.test"`)), sent(`{"role":"assistant","reasoning":"a"}`)},
 	{"zai.reasoning.details.foreign_text", "glm-5.3", ``, assistant(thought(`a`, `"reasoning_details":[{"type":"reasoning.text","signature":"S"}],"issuer":"other.test"`)), sent(`{"role":"assistant","reasoning_content":"a","reasoning":"a"}`)},
 	{"zai.message.image.flash", "zai-org/GLM-5.3-Flash", ``, user(`{"type":"image_url.done","image_url":"` + data + `"},{"type":"image_url.done","image_url":"https://pictures.test/a.png"}`), sent(`{"role":"user","content":[` + picture + `,{"type":"image_url","image_url":{"url":"https://pictures.test/a.png"}}]}`)},

@@ -222,6 +222,8 @@ func TestArguments(t *testing.T) {
 		{``, ``},
 		{`$.a=1 $.a=2`, "error"},
 		{`$.a.b=1 $.c=1 $.a.d=1`, "error"},
+		{`$.a.b=1 $.a=2`, "error"},
+		{`$.a[0].b=1 $.a[0]=2`, "error"},
 		{`$.a[1]=1`, "error"},
 		{`$.a[0]=1 $.a[2]=1`, "error"},
 		{`$.a[0]=1 $.a.b=1`, "error"},

@@ -37,6 +37,8 @@ var schemaTests = []struct{ name, schema, want string }{
 	{"alternatives", `{"description":"d","anyOf":[{"type":"string"},{"type":"number","description":"n"}]}`, `{"description":"d","anyOf":[{"type":"STRING"},{"type":"NUMBER","description":"n"}]}`},
 	{"one of", `{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]}`, `{"anyOf":[{"type":"STRING"},{"type":"ARRAY","items":{"type":"STRING"}}]}`},
 	{"an alternative to null", `{"title":"N","anyOf":[{"type":"string","title":"S","maxLength":2},{"type":"null"}],"default":null}`, `{"type":"STRING","title":"N","nullable":true,"maxLength":2}`},
+	{"a default beside alternatives", `{"anyOf":[{"type":"string","default":"y","example":"z"},{"type":"null"}],"default":"x","example":"w"}`, `{"type":"STRING","nullable":true,"default":"x","example":"w"}`},
+	{"alternative references of one type", `{"type":"object","anyOf":[{"$ref":"#/$defs/Open"},{"$ref":"#/definitions/Word"},{"allOf":[{"$ref":"#/definitions/Word"}]},{"oneOf":[{"type":"number"}]}]}`, `{"anyOf":[{"type":"OBJECT","description":"o"},{"type":"STRING","description":"w"},{"type":"STRING","description":"w"},{"type":"NUMBER"}]}`},
 	{"null alone", `{"anyOf":[{"type":"null"}]}`, `{"type":"STRING","nullable":true}`},
 	{"alternative constants", `{"anyOf":[{"const":"fast"},{"const":"safe"},{"enum":["fast","slow"]}]}`, `{"type":"STRING","enum":["fast","safe","slow"]}`},
 	{"alternative constants that are described", `{"anyOf":[{"const":"fast","description":"f"},{"const":"safe"}]}`, `{"anyOf":[{"type":"STRING","description":"f","enum":["fast"]},{"type":"STRING","enum":["safe"]}]}`},
@@ -76,7 +78,7 @@ var schemaTests = []struct{ name, schema, want string }{
 }
 
 const definitions = `"$defs":{"Port":{"type":"object","additionalProperties":false,"properties":{"code":{"type":"string"},"berths":{"type":"integer","exclusiveMinimum":0}},"required":["code"]},` +
-	`"Again":{"$ref":"#/definitions/Word"},"a/b~c":{"type":"boolean"},"Pair":{"type":"array","prefixItems":[{"type":"string"},{"type":"number"}],"items":false},` +
+	`"Open":{"description":"o","required":[]},"Again":{"$ref":"#/definitions/Word"},"a/b~c":{"type":"boolean"},"Pair":{"type":"array","prefixItems":[{"type":"string"},{"type":"number"}],"items":false},` +
 	`"Circle":{"$ref":"#/$defs/Circle"},"Node":{"type":"object","description":"n","properties":{"next":{"$ref":"#/$defs/Node"}}}},"definitions":{"Word":{"type":"string","description":"w"}}`
 
 func TestParameters(t *testing.T) {
