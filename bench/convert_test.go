@@ -16,11 +16,16 @@ import (
 	anthropicstream "github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 	"github.com/openai/openai-go/v3"
 	openaistream "github.com/openai/openai-go/v3/packages/ssestream"
+	"github.com/openai/openai-go/v3/responses"
+	"google.golang.org/genai"
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/bench/internal/floor"
 	antmessages "github.com/prism-shadow/mmsp-go/clients/ant_messages"
+	googlegenai "github.com/prism-shadow/mmsp-go/clients/google_genai"
+	googleofficial "github.com/prism-shadow/mmsp-go/clients/google_official"
 	openaichat "github.com/prism-shadow/mmsp-go/clients/openai_chat"
+	openairesponses "github.com/prism-shadow/mmsp-go/clients/openai_responses"
 )
 
 // contender does the work of one stream. Its result is the public stream, or nothing if all it does is decode.
@@ -39,8 +44,12 @@ const (
 
 func contenders(t testing.TB) []contender {
 	chat, padded, messages := chatStream(false), chatStream(true), messagesStream()
+	responses, content, interactions := responsesStream(), generateContentStream(), interactionsStream()
 	openaiChat := func(o mmsp.Options) (mmsp.Provider, error) { return openaichat.New(o) }
 	antMessages := func(o mmsp.Options) (mmsp.Provider, error) { return antmessages.New(o) }
+	openaiResponses := func(o mmsp.Options) (mmsp.Provider, error) { return openairesponses.New(o) }
+	googleGenai := func(o mmsp.Options) (mmsp.Provider, error) { return googlegenai.New(o) }
+	googleOfficial := func(o mmsp.Options) (mmsp.Provider, error) { return googleofficial.New(o) }
 	return []contender{
 		{"Chat", product, convert(t, chat, openaiChat)},
 		{"Chat", byHand, handwritten(chat, floor.Chat)},
@@ -52,6 +61,17 @@ func contenders(t testing.TB) []contender {
 		{"Messages", byHand, handwritten(messages, floor.Messages)},
 		{"Messages", reflection, handwritten(messages, messagesReflection)},
 		{"Messages", vendor, func([]byte) ([]byte, error) { return nil, decodeMessages(messages) }},
+		{"Responses", product, convert(t, responses, openaiResponses)},
+		{"Responses", byHand, handwritten(responses, floor.Responses)},
+		{"Responses", reflection, handwritten(responses, responsesReflection)},
+		{"Responses", vendor, func([]byte) ([]byte, error) { return nil, decodeResponses(responses) }},
+		{"generateContent", product, convert(t, content, googleGenai)},
+		{"generateContent", byHand, handwritten(content, floor.GenerateContent)},
+		{"generateContent", reflection, handwritten(content, generateContentReflection)},
+		{"generateContent", vendor, decodeGenerateContent(t, content)},
+		{"Interactions", product, convert(t, interactions, googleOfficial)},
+		{"Interactions", byHand, handwritten(interactions, floor.Interactions)},
+		{"Interactions", reflection, handwritten(interactions, interactionsReflection)}, // no SDK in Go has the API
 	}
 }
 
@@ -110,9 +130,9 @@ type (
 	}
 	publicUsage struct {
 		Cached   *int64 `json:"cached_tokens"`
-		Prompt   int64  `json:"prompt_tokens"`
+		Prompt   *int64 `json:"prompt_tokens"`
 		Thoughts *int64 `json:"thoughts_tokens"`
-		Response int64  `json:"response_tokens"`
+		Response *int64 `json:"response_tokens"`
 	}
 )
 
@@ -148,8 +168,8 @@ func chatReflection() floor.Convert {
 				} `json:"delta"`
 			} `json:"choices"`
 			Usage *struct {
-				Prompt   int64 `json:"prompt_tokens"`
-				Response int64 `json:"completion_tokens"`
+				Prompt   *int64 `json:"prompt_tokens"`
+				Response *int64 `json:"completion_tokens"`
 			} `json:"usage"`
 		}
 		if err := json.Unmarshal(data, &chunk); err != nil {
@@ -177,11 +197,11 @@ func messagesReflection() floor.Convert {
 			} `json:"delta"`
 			Message struct {
 				Usage struct {
-					Input int64 `json:"input_tokens"`
+					Input *int64 `json:"input_tokens"`
 				} `json:"usage"`
 			} `json:"message"`
 			Usage struct {
-				Output int64 `json:"output_tokens"`
+				Output *int64 `json:"output_tokens"`
 			} `json:"usage"`
 		}
 		if err := json.Unmarshal(data, &event); err != nil {
@@ -197,6 +217,110 @@ func messagesReflection() floor.Convert {
 			usage.Response = event.Usage.Output
 		case "message_stop":
 			return appendReflectedEnd(dst, string(text), &usage)
+		}
+		return dst, nil
+	}
+}
+
+func responsesReflection() floor.Convert {
+	var text []byte
+	return func(dst, data []byte) ([]byte, error) {
+		var event struct {
+			Type     string `json:"type"`
+			Delta    string `json:"delta"`
+			Response struct {
+				Usage struct {
+					Input        *int64 `json:"input_tokens"`
+					InputDetails struct {
+						Cached *int64 `json:"cached_tokens"`
+					} `json:"input_tokens_details"`
+					Output        *int64 `json:"output_tokens"`
+					OutputDetails struct {
+						Reasoning *int64 `json:"reasoning_tokens"`
+					} `json:"output_tokens_details"`
+				} `json:"usage"`
+			} `json:"response"`
+		}
+		if err := json.Unmarshal(data, &event); err != nil {
+			return dst, err
+		}
+		switch event.Type {
+		case "response.output_text.delta":
+			text = append(text, event.Delta...)
+			return appendReflectedText(dst, "text.delta", event.Delta)
+		case "response.completed":
+			usage := &event.Response.Usage
+			return appendReflectedEnd(dst, string(text), &publicUsage{
+				Cached: usage.InputDetails.Cached, Prompt: usage.Input, Thoughts: usage.OutputDetails.Reasoning, Response: usage.Output,
+			})
+		}
+		return dst, nil
+	}
+}
+
+func generateContentReflection() floor.Convert {
+	var text []byte
+	return func(dst, data []byte) ([]byte, error) {
+		var chunk struct {
+			Candidates []struct {
+				Content struct {
+					Parts []struct {
+						Text string `json:"text"`
+					} `json:"parts"`
+				} `json:"content"`
+				FinishReason string `json:"finishReason"`
+			} `json:"candidates"`
+			Usage struct {
+				Prompt     *int64 `json:"promptTokenCount"`
+				Thoughts   *int64 `json:"thoughtsTokenCount"`
+				Candidates *int64 `json:"candidatesTokenCount"`
+			} `json:"usageMetadata"`
+		}
+		err := json.Unmarshal(data, &chunk)
+		if err != nil {
+			return dst, err
+		}
+		for _, part := range chunk.Candidates[0].Content.Parts {
+			text = append(text, part.Text...)
+			if dst, err = appendReflectedText(dst, "text.delta", part.Text); err != nil {
+				return dst, err
+			}
+		}
+		if chunk.Candidates[0].FinishReason == "" {
+			return dst, nil
+		}
+		return appendReflectedEnd(dst, string(text), &publicUsage{Prompt: chunk.Usage.Prompt, Thoughts: chunk.Usage.Thoughts, Response: chunk.Usage.Candidates})
+	}
+}
+
+func interactionsReflection() floor.Convert {
+	var text []byte
+	var usage publicUsage
+	return func(dst, data []byte) ([]byte, error) {
+		if data[0] == '[' {
+			return appendReflectedEnd(dst, string(text), &usage)
+		}
+		var event struct {
+			Type  string `json:"event_type"`
+			Delta struct {
+				Text string `json:"text"`
+			} `json:"delta"`
+			Interaction struct {
+				Usage struct {
+					Input  *int64 `json:"total_input_tokens"`
+					Output *int64 `json:"total_output_tokens"`
+				} `json:"usage"`
+			} `json:"interaction"`
+		}
+		if err := json.Unmarshal(data, &event); err != nil {
+			return dst, err
+		}
+		switch event.Type {
+		case "step.delta":
+			text = append(text, event.Delta.Text...)
+			return appendReflectedText(dst, "text.delta", event.Delta.Text)
+		case "interaction.completed":
+			usage.Prompt, usage.Response = event.Interaction.Usage.Input, event.Interaction.Usage.Output
 		}
 		return dst, nil
 	}
@@ -226,6 +350,40 @@ func decodeMessages(stream []byte) error {
 		}
 	}
 	return decoded(n, events.Err())
+}
+
+func decodeResponses(stream []byte) error {
+	events := openaistream.NewStream[responses.ResponseStreamEventUnion](openaistream.NewDecoder(recorded(stream).answer(nil)), nil)
+	n := 0
+	for events.Next() {
+		if event, ok := events.Current().AsAny().(responses.ResponseTextDeltaEvent); ok && event.Delta != "" {
+			n++
+		}
+	}
+	return decoded(n, events.Err())
+}
+
+// The SDK of generateContent lets nobody at its decoder but through its client, which asks once a stream.
+func decodeGenerateContent(t testing.TB, stream []byte) func([]byte) ([]byte, error) {
+	client, err := genai.NewClient(t.Context(), &genai.ClientConfig{
+		APIKey: "k", Backend: genai.BackendGeminiAPI, HTTPClient: &http.Client{Transport: recorded(stream)},
+		HTTPOptions: genai.HTTPOptions{BaseURL: "http://provider.invalid"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func([]byte) ([]byte, error) {
+		n := 0
+		for chunk, err := range client.Models.GenerateContentStream(t.Context(), "m", genai.Text("hello"), nil) {
+			if err != nil {
+				return nil, err
+			}
+			if chunk.Text() != "" {
+				n++
+			}
+		}
+		return nil, decoded(n, nil)
+	}
 }
 
 func decoded(n int, err error) error {

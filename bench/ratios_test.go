@@ -36,11 +36,11 @@ func TestRatios(t *testing.T) {
 		}
 	}
 	fmt.Printf("\nfrom a provider's bytes to the bytes of /v1/stream, %d public events, medians of %d rounds\n", publicEvents, rounds)
-	fmt.Printf("%-14s%-15s%10s%9s%17s%14s%13s\n", "protocol", "", "ns/event", "/floor", "spread (ns)", "allocs/event", "bytes/event")
+	fmt.Printf("%-17s%-15s%10s%9s%17s%14s%13s\n", "protocol", "", "ns/event", "/floor", "spread (ns)", "allocs/event", "bytes/event")
 	for i, c := range all {
 		low := slices.MinFunc(results[i], byTime)
 		high := slices.MaxFunc(results[i], byTime)
-		fmt.Printf("%-14s%-15s%10.0f%9.2f%17s%14.2f%13.0f\n", c.protocol, c.name, medians[i], medians[i]/floors[c.protocol],
+		fmt.Printf("%-17s%-15s%10.0f%9.2f%17s%14.2f%13.0f\n", c.protocol, c.name, medians[i], medians[i]/floors[c.protocol],
 			fmt.Sprintf("%.0f-%.0f", nanoseconds(&low), nanoseconds(&high)),
 			median(results[i], func(r *testing.BenchmarkResult) float64 { return float64(r.AllocsPerOp()) / publicEvents }),
 			median(results[i], func(r *testing.BenchmarkResult) float64 { return float64(r.AllocedBytesPerOp()) / publicEvents }))

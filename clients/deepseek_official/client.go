@@ -26,6 +26,9 @@ import (
 
 const class = "DeepSeekOfficialClient"
 
+// redactedThinking is the text of a thinking item that another provider keeps to itself. It says nothing here.
+const redactedThinking = "_REDACTED_THINKING"
+
 // Client speaks Responses to DeepSeek for one model.
 type Client struct {
 	model   string
@@ -149,6 +152,9 @@ func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]any
 			case mmsp.ImageURLDone:
 				parts = append(parts, openairesponses.ContentPart{Type: "input_image", ImageURL: item.ImageURL})
 			case mmsp.ThinkingDone:
+				if item.Thinking == redactedThinking {
+					continue
+				}
 				flush()
 				reasoning := openairesponses.ReasoningItem{Type: "reasoning", Summary: []openairesponses.ContentPart{}}
 				if item.Thinking != "" {

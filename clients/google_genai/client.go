@@ -46,6 +46,9 @@ const (
 	usageWait = 5 * time.Second
 )
 
+// redactedThinking is the text of a thinking item that another provider keeps to itself. It says nothing here.
+const redactedThinking = "_REDACTED_THINKING"
+
 // Client speaks generateContent for one model.
 type Client struct {
 	model      string
@@ -290,6 +293,9 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 			case mmsp.TextDone:
 				part.Text = &item.Text
 			case mmsp.ThinkingDone:
+				if item.Thinking == redactedThinking {
+					continue
+				}
 				part.Text, part.Thought = &item.Thinking, true
 			case mmsp.ImageURLDone:
 				blob, err := c.convertImage(ctx, item.ImageURL)

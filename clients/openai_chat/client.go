@@ -31,6 +31,9 @@ import (
 // usageWait is how long the usage chunk and the end of the stream are waited for after the finish chunk.
 const usageWait = 5 * time.Second
 
+// redactedThinking is the text of a thinking item that another provider keeps to itself. It says nothing here.
+const redactedThinking = "_REDACTED_THINKING"
+
 // Client speaks Chat Completions for one model.
 type Client struct {
 	class   string
@@ -176,6 +179,9 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 				}
 				parts = append(parts, part)
 			case mmsp.ThinkingDone:
+				if item.Thinking == redactedThinking {
+					continue
+				}
 				var kept fidelity
 				item.Fidelity.Decode(&kept)
 				if len(kept.ReasoningDetails) > 0 {

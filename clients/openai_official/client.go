@@ -28,6 +28,9 @@ import (
 
 const class = "OpenAIOfficialClient"
 
+// redactedThinking is the text of a thinking item that another provider keeps to itself. It says nothing here.
+const redactedThinking = "_REDACTED_THINKING"
+
 // Client speaks Responses to OpenAI for one model.
 type Client struct {
 	model   string
@@ -202,6 +205,9 @@ func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]any
 			case mmsp.ImageURLDone:
 				parts = append(parts, c.convertImage(item.ImageURL))
 			case mmsp.ThinkingDone:
+				if item.Thinking == redactedThinking {
+					continue
+				}
 				var kept fidelity
 				item.Fidelity.Decode(&kept)
 				if kept.Issuer != "" && kept.Issuer != c.issuer {

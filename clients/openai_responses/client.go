@@ -28,6 +28,9 @@ import (
 
 const class = "OpenaiResponsesClient"
 
+// redactedThinking is the text of a thinking item that another provider keeps to itself. It says nothing here.
+const redactedThinking = "_REDACTED_THINKING"
+
 // Client speaks Responses for one model.
 type Client struct {
 	model   string
@@ -194,6 +197,9 @@ func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]any
 			case mmsp.ImageURLDone:
 				parts = append(parts, c.convertImage(item.ImageURL))
 			case mmsp.ThinkingDone:
+				if item.Thinking == redactedThinking {
+					continue
+				}
 				var kept fidelity
 				item.Fidelity.Decode(&kept)
 				if kept.Issuer != "" && kept.Issuer != c.issuer {
