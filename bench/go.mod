@@ -7,6 +7,7 @@ require (
 	github.com/openai/openai-go/v3 v3.99.0
 	github.com/prism-shadow/mmsp-go v0.0.0
 	github.com/valyala/fastjson v1.6.10
+	google.golang.org/genai v1.77.0
 )
 
 require (
@@ -42,7 +43,6 @@ require (
 	golang.org/x/sync v0.23.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
-	google.golang.org/genai v1.77.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20240903143218-8af14fe29dc1 // indirect
 	google.golang.org/grpc v1.66.2 // indirect
 	google.golang.org/protobuf v1.34.2 // indirect

@@ -97,7 +97,7 @@ func (c chat) read(body []byte, _ *http.Request) (exchange, *fault) {
 	case request.StreamOptions != nil && !request.Stream:
 		return nil, bad("stream_options", "", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
 	}
-	x.includeUsage = request.StreamOptions != nil && request.StreamOptions.IncludeUsage
+	x.includeUsage = x.AlwaysUsage || request.StreamOptions != nil && request.StreamOptions.IncludeUsage
 	if limit := cmp.Or(request.MaxCompletionTokens, request.MaxTokens); limit != nil {
 		if t.limit = *limit; t.limit < 1 {
 			return nil, bad("max_completion_tokens", "integer_below_min_value", "Invalid 'max_completion_tokens': integer "+

@@ -49,6 +49,7 @@ func TestChatStream(t *testing.T) {
 		{"text", "hello there", "", Options{}, "role\ncontent\nfinish stop\n[DONE]"},
 		{"usage", "hello there", `"stream_options":{"include_usage":true}`, Options{}, "role\ncontent\nfinish stop\nusage\n[DONE]"},
 		{"think", "Think first", "", Options{}, "role\nreasoning_content\ncontent\nfinish stop\n[DONE]"},
+		{"usage unasked", "hello there", "", Options{AlwaysUsage: true}, "role\ncontent\nfinish stop\nusage\n[DONE]"},
 		{"think in another field", "think", "", Options{ReasoningField: "reasoning"}, "role\nreasoning\ncontent\nfinish stop\n[DONE]"},
 		{"thinking asked for", "hello", `"reasoning_effort":"high"`, Options{}, "role\nreasoning_content\ncontent\nfinish stop\n[DONE]"},
 		{"thinking hidden", "redacted", "", Options{}, "role\ncontent\nfinish stop\n[DONE]"},
@@ -100,7 +101,7 @@ func TestChatStream(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
 			for _, f := range all {
-				if c.name != "usage" && strings.Contains(f.data, `"usage"`) {
+				if !strings.HasPrefix(c.name, "usage") && strings.Contains(f.data, `"usage"`) {
 					t.Errorf("usage was not asked for: %s", f.data)
 				}
 			}

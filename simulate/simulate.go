@@ -59,6 +59,8 @@ type Options struct {
 	RawReasoning bool
 	// ReasoningField is the field that holds the thinking of Chat Completions: "reasoning_content" if empty.
 	ReasoningField string
+	// AlwaysUsage makes Chat Completions report usage to those who do not ask for it, too.
+	AlwaysUsage bool
 }
 
 // Provider is a simulated provider of one protocol.

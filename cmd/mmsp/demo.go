@@ -23,7 +23,8 @@ type demo struct {
 	key       string
 }
 
-// demoRows serve one model per client type; only Bedrock's and another server's row are made apart. The path is what stands between a provider's address and the client's own.
+// demoRows serve one model per client type; only Bedrock's and another server's row are made apart. The path is what
+// stands between a provider's address and the client's own.
 var demoRows = []struct{ clientType, model, provider, path string }{
 	{"openai-official", "gpt-5.6-luna", "responses", "/v1"},
 	{"anthropic-official", "claude-sonnet-5-5", "messages", ""},
@@ -48,6 +49,7 @@ func startDemo() (*demo, error) {
 	plain, thinker, vllm, aws := o, o, o, o
 	plain.RawReasoning = true // reasoning in plain text
 	thinker.Strict = true     // reasoning has to come back
+	thinker.AlwaysUsage = true
 	vllm.ReasoningField = "reasoning"
 	aws.Key = "demo," + d.key
 	var err error
