@@ -415,13 +415,13 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		}
 		stream, ok := anthropic.Unroll(body)
 		if !ok {
-			yield(nil, failure.Body(class, body))
+			yield(nil, failure.Body(class, response.Redact(body)))
 			return
 		}
 		reader = sse.NewReader(bytes.NewReader(stream), len(stream))
 	case first == '<':
 		body, _ := reader.Rest(1 << 20)
-		yield(nil, failure.Body(class, body))
+		yield(nil, failure.Body(class, response.Redact(body)))
 		return
 	}
 
@@ -460,10 +460,10 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		case wire.Unterminated && (err != nil || output.Type == "error" && !json.Valid(data)):
 			continue // cut in the middle of an event: the end of the body comes next
 		case err != nil:
-			yield(nil, failure.Malformed(class, number, data, err))
+			yield(nil, failure.Malformed(class, number, response.Redact(data), err))
 			return
 		case output.Type == "error":
-			yield(nil, failure.Event(class, data))
+			yield(nil, failure.Event(class, response.Redact(data)))
 			return
 		}
 		if err := c.transformModelOutputToUniEvent(output, &event); err != nil {

@@ -632,7 +632,7 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		reader = sse.NewReader(genai.Frames(reader.Body()), math.MaxInt)
 	case first == '<':
 		body, _ := reader.Rest(1 << 20)
-		yield(nil, failure.Body(class, body))
+		yield(nil, failure.Body(class, response.Redact(body)))
 		return
 	}
 
@@ -662,13 +662,13 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		case err != nil && wire.Unterminated:
 			continue // cut in the middle of a chunk: the end of the body comes next
 		case err != nil:
-			yield(nil, failure.Malformed(class, number, data, err))
+			yield(nil, failure.Malformed(class, number, response.Redact(data), err))
 			return
 		case chunk.Error != nil || string(wire.Name) == "error":
-			yield(nil, failure.Event(class, data))
+			yield(nil, failure.Event(class, response.Redact(data)))
 			return
 		case first == '{' && number == 1 && !chunk.HasCandidate && chunk.BlockReason == "":
-			yield(nil, failure.Body(class, data))
+			yield(nil, failure.Body(class, response.Redact(data)))
 			return
 		}
 		if err := c.transformModelOutputToUniEvent(chunk, &event); err != nil {
@@ -724,7 +724,7 @@ func (c *Client) embed(ctx context.Context, request *mmsp.Request, yield func(*m
 		}
 		answer, ok := genai.ReadEmbeddings(data)
 		if !ok {
-			yield(nil, failure.Body(class, data))
+			yield(nil, failure.Body(class, response.Redact(data)))
 			return
 		}
 		var asked struct {

@@ -618,7 +618,7 @@ func (c *Client) embedMessagesInternal(ctx context.Context, request *mmsp.Reques
 	}
 	answer, ok := interactions.DecodeEmbeddings(body)
 	if !ok {
-		yield(nil, failure.Body(class, body))
+		yield(nil, failure.Body(class, response.Redact(body)))
 		return
 	}
 	event := mmsp.UniEvent{
@@ -661,13 +661,13 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		}
 		stream, ok := interactions.Unroll(body)
 		if !ok {
-			yield(nil, failure.Body(class, body))
+			yield(nil, failure.Body(class, response.Redact(body)))
 			return
 		}
 		reader = sse.NewReader(bytes.NewReader(stream), len(stream))
 	case first == '<':
 		body, _ := reader.Rest(1 << 20)
-		yield(nil, failure.Body(class, body))
+		yield(nil, failure.Body(class, response.Redact(body)))
 		return
 	}
 
@@ -690,10 +690,10 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		case err != nil && wire.Unterminated:
 			continue // cut in the middle of an event: the end of the body comes next
 		case err != nil:
-			yield(nil, failure.Malformed(class, number, data, err))
+			yield(nil, failure.Malformed(class, number, response.Redact(data), err))
 			return
 		case output.Error != nil:
-			yield(nil, failure.Event(class, output.Error))
+			yield(nil, failure.Event(class, response.Redact(output.Error)))
 			return
 		}
 		if err := c.transformModelOutputToUniEvent(output, &event); err != nil {

@@ -104,7 +104,7 @@ func (c *Client) forward(ctx context.Context, request *mmsp.Request, yield func(
 	reader := sse.NewReader(response.Body, c.limits.MaxLineBytes)
 	if first, err := reader.First(); err == nil && (first == '{' || first == '<') {
 		body, _ := reader.Rest(1 << 20)
-		return serverError(0, body)
+		return serverError(0, response.Redact(body))
 	}
 	stopped := false
 	for number := 1; ; number++ {
@@ -125,14 +125,14 @@ func (c *Client) forward(ctx context.Context, request *mmsp.Request, yield func(
 			return &mmsp.IncompleteStreamError{Client: class, Reason: "the server's stream ended without a stop"}
 		}
 		if errorObject(wire.Data) != nil {
-			return serverError(0, wire.Data)
+			return serverError(0, response.Redact(wire.Data))
 		}
 		event, rest, err := mmsp.ParseEvent(wire.Data)
 		switch {
 		case err != nil && wire.Unterminated:
 			continue // cut in the middle of an event
 		case err != nil:
-			return failure.Malformed(class, number, wire.Data, err)
+			return failure.Malformed(class, number, response.Redact(wire.Data), err)
 		}
 		if event.Type == mmsp.EventStop {
 			stopped = true

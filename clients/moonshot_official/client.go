@@ -450,10 +450,10 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		chunk, err := decoder.DecodeWhole(body)
 		switch {
 		case err != nil || chunk.Error != nil || !chunk.HasChoice:
-			yield(nil, failure.Body(class, body))
+			yield(nil, failure.Body(class, response.Redact(body)))
 			return
 		case chunk.ChoiceError != nil:
-			yield(nil, failure.Event(class, chunk.ChoiceError))
+			yield(nil, failure.Event(class, response.Redact(chunk.ChoiceError)))
 			return
 		}
 		next(chunk)
@@ -465,7 +465,7 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		return
 	case first == '<':
 		body, _ := reader.Rest(1 << 20)
-		yield(nil, failure.Body(class, body))
+		yield(nil, failure.Body(class, response.Redact(body)))
 		return
 	}
 
@@ -490,13 +490,13 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		case err != nil && wire.Unterminated:
 			continue // cut in the middle of an event: the end of the body comes next
 		case string(wire.Name) == "error" || err == nil && chunk.Error != nil:
-			yield(nil, failure.Event(class, data))
+			yield(nil, failure.Event(class, response.Redact(data)))
 			return
 		case err != nil:
-			yield(nil, failure.Malformed(class, number, data, err))
+			yield(nil, failure.Malformed(class, number, response.Redact(data), err))
 			return
 		case chunk.ChoiceError != nil:
-			yield(nil, failure.Event(class, chunk.ChoiceError))
+			yield(nil, failure.Event(class, response.Redact(chunk.ChoiceError)))
 			return
 		}
 		next(chunk)

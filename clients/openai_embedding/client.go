@@ -141,7 +141,7 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 			Message: fmt.Sprintf("the embeddings from the provider are not readable (%v): %s", err, failure.Excerpt(body)),
 		})
 	case modelOutput.Error != nil:
-		yield(nil, failure.Event(class, modelOutput.Error))
+		yield(nil, failure.Event(class, response.Redact(modelOutput.Error)))
 	default:
 		var event mmsp.UniEvent
 		c.transformModelOutputToUniEvent(modelOutput, &event)

@@ -76,7 +76,7 @@ func invalid(row, messages, place string) golden {
 	return golden{row: row, model: "m", config: "{}", messages: `[` + messages + `]`, refused: place}
 }
 
-func user(items string) string { return `{"role":"user","content_items":[` + items + `]}` }
+func user(items string) string      { return `{"role":"user","content_items":[` + items + `]}` }
 func assistant(items string) string { return `{"role":"assistant","content_items":[` + items + `]}` }
 
 func userSays(parts string) string {

@@ -418,7 +418,7 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 	// next yields what a wire event says and reports whether to go on.
 	next := func(modelOutput *openairesponses.Event, more bool) bool {
 		if modelOutput.Error != nil {
-			yield(nil, failure.Event(class, modelOutput.Error))
+			yield(nil, failure.Event(class, response.Redact(modelOutput.Error)))
 			return false
 		}
 		tracker.Trim(modelOutput)
@@ -459,7 +459,7 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		}
 		for modelOutput, err := range decoder.Unroll(body) {
 			if err != nil {
-				yield(nil, failure.Body(class, body))
+				yield(nil, failure.Body(class, response.Redact(body)))
 				return
 			}
 			if !next(modelOutput, true) {
@@ -470,7 +470,7 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		return
 	case first == '<':
 		body, _ := reader.Rest(1 << 20)
-		yield(nil, failure.Body(class, body))
+		yield(nil, failure.Body(class, response.Redact(body)))
 		return
 	}
 
@@ -490,10 +490,10 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 		case err != nil && wire.Unterminated:
 			continue // cut in the middle of an event: the end of the body comes next
 		case err != nil:
-			yield(nil, failure.Malformed(class, number, data, err))
+			yield(nil, failure.Malformed(class, number, response.Redact(data), err))
 			return
 		case string(wire.Name) == "error":
-			yield(nil, failure.Event(class, data))
+			yield(nil, failure.Event(class, response.Redact(data)))
 			return
 		case tracker.Silent() && (modelOutput.Type == openairesponses.EventCompleted || modelOutput.Type == openairesponses.EventIncomplete):
 			// The output stands on the terminal event alone, if anywhere.

@@ -128,7 +128,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 				return nil, fault
 			}
 		} else {
-			resp := c.newResponse(ctx, answer)
+			resp := c.newResponse(req, answer)
 			if resp.Status/100 == 2 {
 				return resp, nil
 			}

@@ -104,7 +104,7 @@ func statusError(ctx context.Context, resp *Response, req *http.Request) error {
 	if ctx.Err() != nil {
 		return canceled(ctx)
 	}
-	e := &StatusError{Status: resp.Status, Header: resp.Header, Body: []byte(redact(string(body), req))}
+	e := &StatusError{Status: resp.Status, Header: resp.Header, Body: redact(body, req)}
 	e.RetryAfter, _ = retryAfter(resp.Header)
 	for _, name := range []string{"X-Request-Id", "Request-Id", "X-Goog-Request-Id", "X-Amzn-Requestid", "Cf-Ray"} {
 		if e.RequestID = resp.Header.Get(name); e.RequestID != "" {
@@ -182,40 +182,9 @@ func (c *Client) connectError(req *http.Request, err error) *ConnectError {
 	}
 	// Only the text is kept where it repeats a secret (a server may echo what it was sent), and where the error of
 	// somebody else's context would pass for the caller's.
-	safe := redact(e.Err.Error(), req)
+	safe := string(redact([]byte(e.Err.Error()), req))
 	if safe != e.Err.Error() || errors.Is(e.Err, context.Canceled) || errors.Is(e.Err, context.DeadlineExceeded) {
 		e.Err = errors.New(safe)
 	}
 	return e
-}
-
-// redact takes header values, the query and userinfo of a request out of a text.
-func redact(text string, req *http.Request) string {
-	hide := func(secret string) {
-		if len(secret) >= 6 { // shorter ones are no secrets, and part of ordinary words
-			text = strings.ReplaceAll(text, secret, "[…]")
-		}
-	}
-	for name, values := range req.Header {
-		switch name {
-		case "Accept", "Content-Type", "User-Agent", "Anthropic-Version", "Anthropic-Beta": // ordinary words
-			continue
-		}
-		for _, value := range values {
-			hide(value)
-			hide(value[strings.LastIndexByte(value, ' ')+1:])
-		}
-	}
-	hide(req.URL.RawQuery)
-	for _, values := range req.URL.Query() {
-		for _, value := range values {
-			hide(value)
-		}
-	}
-	if user := req.URL.User; user != nil {
-		password, _ := user.Password()
-		hide(user.String())
-		hide(password)
-	}
-	return text
 }

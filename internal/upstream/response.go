@@ -22,12 +22,14 @@ type Response struct {
 	Header http.Header
 	Body   io.ReadCloser
 
-	body body
+	request *http.Request
+	body    body
 }
 
 // newResponse takes over an answer.
-func (c *Client) newResponse(ctx context.Context, answer *http.Response) *Response {
-	r := &Response{Status: answer.StatusCode, Header: answer.Header}
+func (c *Client) newResponse(req *http.Request, answer *http.Response) *Response {
+	ctx := req.Context()
+	r := &Response{Status: answer.StatusCode, Header: answer.Header, request: req}
 	r.body = body{
 		raw:   raw{ctx: ctx, body: answer.Body, idle: c.idle},
 		limit: c.maxBytes,

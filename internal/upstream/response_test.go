@@ -433,7 +433,8 @@ func BenchmarkDo(b *testing.B) {
 // BenchmarkRead is what the limits add to each read.
 func BenchmarkRead(b *testing.B) {
 	c := New(&http.Client{Transport: loop{}}, mmsp.HTTPOptions{MaxResponseBytes: 1 << 62})
-	resp := c.newResponse(b.Context(), &http.Response{StatusCode: 200, Body: io.NopCloser(ones{})})
+	req, _ := http.NewRequestWithContext(b.Context(), http.MethodGet, "http://x", http.NoBody)
+	resp := c.newResponse(req, &http.Response{StatusCode: 200, Body: io.NopCloser(ones{})})
 	p := make([]byte, 250)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -126,7 +126,8 @@ func (d *Decoder) Decode(name, data []byte) (*Event, error) {
 		}
 	}
 	err := s.End()
-	if err == nil && d.texts == 1 && string(name) == e.Type {
+	// A later key of the same name may have emptied the text, and an input aliases these bytes.
+	if err == nil && d.texts == 1 && *d.text != "" && e.ContentBlock.Input == nil && string(name) == e.Type {
 		d.template.Remember(data, d.from, d.to)
 	}
 	return e, err

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"bytes"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -84,6 +85,29 @@ func TestDecode(t *testing.T) {
 				t.Errorf("\n got %+v\nwant %+v", *got, row.want)
 			}
 		})
+	}
+}
+
+// TestDecodeRepeats: an event that differs from the one before in a text alone is read as it is by itself.
+func TestDecodeRepeats(t *testing.T) {
+	for _, format := range []string{
+		`{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"%s"}}`,
+		`{"type":"content_block_delta","index":1,"delta":{"type":"%s","text":"a"}}`,
+		`{"type":"content_block_delta","delta":{"type":"text_delta","text":"%s","text":null}}`,
+		`{"type":"content_block_delta","delta":{"text":"%s"},"delta":{"text":"a"}}`,
+		`{"type":"content_block_delta","delta":{"text":"%s","thinking":"a"}}`,
+		`{"type":"content_block_delta","delta":{"text":"%s"},"content_block":{"type":"tool_use","input":{"a":"b"}}}`,
+	} {
+		var d Decoder
+		name, first, second := []byte("content_block_delta"), fmt.Appendf(nil, format, "one"), fmt.Appendf(nil, format, "another")
+		if _, err := d.Decode(name, first); err != nil {
+			t.Fatal(err)
+		}
+		clear(first) // the buffer is used again
+		got, _ := d.Decode(name, second)
+		if want, err := new(Decoder).Decode(name, second); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, want %+v (%v)", format, got, want, err)
+		}
 	}
 }
 

@@ -152,6 +152,33 @@ func TestDecodeErrors(t *testing.T) {
 }
 
 // TestDecodeAllocations: a chunk of text costs its text, whether only the text differs or the counts do too.
+// TestDecodeRepeats: a chunk that differs from the one before in a text alone is read as it is by itself.
+func TestDecodeRepeats(t *testing.T) {
+	for _, format := range []string{
+		`{"candidates":[{"content":{"parts":[{"text":"%s"}]}}],"usageMetadata":{"promptTokenCount":3}}`,
+		`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"%s"}]}`,
+		`{"candidates":[{"content":{"parts":[{"text":"%s","text":1}]}}]}`,
+		`{"candidates":[{"content":{"parts":[{"text":"%s","text":"a"}]}}]}`,
+		`{"candidates":[{"content":{"parts":[{"text":"%s"},{"text":"a"}]}}]}`,
+		`{"candidates":[{"content":{"parts":[{"text":"%s"}],"parts":[{"text":"a"}]}}]}`,
+		`{"candidates":[{"content":{"parts":[{"text":"%s","thoughtSignature":"a"}]}}]}`,
+		`{"candidates":[{"content":{"parts":[{"text":"%s","inlineData":{"data":"QQ=="}}]}}]}`,
+		`{"candidates":[{"content":{"parts":[{"text":"%s"}]}}],"error":{"message":"m"}}`,
+	} {
+		var d Decoder
+		first, second := fmt.Appendf(nil, format, "one"), fmt.Appendf(nil, format, "another")
+		if _, err := d.Decode(first); err != nil {
+			t.Fatal(err)
+		}
+		clear(first) // the buffer is used again
+		got, _ := d.Decode(second)
+		want, err := new(Decoder).Decode(second)
+		if err != nil || show(got) != show(want) || string(got.Data) != string(want.Data) {
+			t.Errorf("%s: got %s, want %s (%v)", format, show(got), show(want), err)
+		}
+	}
+}
+
 func TestDecodeAllocations(t *testing.T) {
 	for name, chunks := range map[string][]string{
 		"the text differs":       {"1", "1"},

@@ -120,7 +120,7 @@ func (d *Decoder) Decode(data []byte) (*Chunk, error) {
 		err = failure
 	}
 	c.Ended = c.Ended || err == nil && (c.FinishReason != "" || c.BlockReason != "")
-	if err == nil && d.texts == 1 && len(c.Parts) == 1 {
+	if err == nil && d.texts == 1 && len(c.Parts) == 1 && c.Error == nil {
 		d.text = &c.Parts[0].Text
 		d.template.Remember(data, d.from, d.to)
 	} else {

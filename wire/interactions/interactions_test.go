@@ -3,6 +3,7 @@ package interactions
 import (
 	"bytes"
 	"encoding/base64"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -97,6 +98,30 @@ func TestDecode(t *testing.T) {
 				t.Errorf("\n got %+v\nwant %+v", *got, row.want)
 			}
 		})
+	}
+}
+
+// TestDecodeRepeats: an event that differs from the one before in a text alone is read as it is by itself.
+func TestDecodeRepeats(t *testing.T) {
+	for _, format := range []string{
+		`{"index":1,"delta":{"text":"%s","type":"text"},"event_type":"step.delta"}`,
+		`{"index":1,"delta":{"text":"a","type":"%s"},"event_type":"step.delta"}`,
+		`{"delta":{"text":"%s","text":1},"event_type":"step.delta"}`,
+		`{"delta":{"content":{"text":"%s"},"text":"a"},"event_type":"step.delta"}`,
+		`{"delta":{"text":"%s","arguments":"{}"},"event_type":"step.delta"}`,
+		`{"delta":{"text":"%s"},"step":{"type":"function_call","arguments":{"a":"b"}},"event_type":"step.start"}`,
+		`{"delta":{"text":"%s"},"interaction":{"status":"failed","error":{"message":"m"}},"event_type":"interaction.completed"}`,
+	} {
+		var d Decoder
+		first, second := fmt.Appendf(nil, format, "one"), fmt.Appendf(nil, format, "another")
+		if _, err := d.Decode(nil, first); err != nil {
+			t.Fatal(err)
+		}
+		clear(first) // the buffer is used again
+		got, _ := d.Decode(nil, second)
+		if want, err := new(Decoder).Decode(nil, second); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, want %+v (%v)", format, got, want, err)
+		}
 	}
 }
 

@@ -147,7 +147,8 @@ func (d *Decoder) Decode(name, data []byte) (*Event, error) {
 	default:
 		e.Error = nil
 	}
-	if d.texts == 1 {
+	// A later key of the same name may have emptied the text, and arguments and errors alias these bytes.
+	if d.texts == 1 && *d.text != "" && e.Start.Arguments == nil && e.Error == nil {
 		d.template.Remember(data, d.from, d.to)
 	}
 	return e, nil

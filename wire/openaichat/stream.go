@@ -108,7 +108,8 @@ func (d *Decoder) Decode(data []byte) (*Chunk, error) {
 		}
 	}
 	err := s.End()
-	if err == nil && d.texts == 1 {
+	// A later key of the same name may have emptied the text, and an error aliases these bytes.
+	if err == nil && d.texts == 1 && *d.text != "" && c.Error == nil && c.ChoiceError == nil {
 		d.template.Remember(data, d.from, d.to)
 	} else {
 		d.template.Forget()
@@ -290,6 +291,9 @@ func (d *Decoder) content() {
 			d.piece(&delta.Parts[len(delta.Parts)-1].Text)
 		}
 		return
+	}
+	if s.Kind() == '[' {
+		d.texts = 2 // it may overwrite the string of an earlier key
 	}
 	for first := true; s.Element(&first); {
 		var text string

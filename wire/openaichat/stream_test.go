@@ -138,6 +138,33 @@ func TestDecodeErrors(t *testing.T) {
 }
 
 // TestDecodeAllocations: a chunk of text costs its text and the list it stands in.
+// TestDecodeRepeats: a chunk that differs from the one before in a text alone is read as it is by itself.
+func TestDecodeRepeats(t *testing.T) {
+	for _, format := range []string{
+		`{"choices":[{"delta":{"content":"%s","reasoning_content":null}}]}`,
+		`{"choices":[{"delta":{"content":null,"reasoning_content":"%s"}}]}`,
+		`{"choices":[{"delta":{"content":"a"},"finish_reason":"%s"}]}`,
+		`{"choices":[{"delta":{"content":"%s","content":[{"text":"a"}]}}]}`,
+		`{"choices":[{"delta":{"content":"%s","content":"a"}}]}`,
+		`{"choices":[{"delta":{"reasoning":"%s","reasoning":{}}}]}`,
+		`{"choices":[{"delta":{"content":"%s"},"message":{"content":"a"}}]}`,
+		`{"choices":[{"delta":{"content":"%s"},"index":1},{"delta":{"content":"a"}}]}`,
+		`{"choices":[{"delta":{"content":"%s"}}],"error":{"message":"m"}}`,
+		`{"choices":[{"delta":{"content":"%s"},"error":{"message":"m"}}]}`,
+	} {
+		var d Decoder
+		first, second := fmt.Appendf(nil, format, "one"), fmt.Appendf(nil, format, "another")
+		if _, err := d.Decode(first); err != nil {
+			t.Fatal(err)
+		}
+		clear(first) // the buffer is used again
+		got, _ := d.Decode(second)
+		if want, err := new(Decoder).Decode(second); err != nil || show(got) != show(want) {
+			t.Errorf("%s: got %s, want %s (%v)", format, show(got), show(want), err)
+		}
+	}
+}
+
 func TestDecodeAllocations(t *testing.T) {
 	for _, delta := range []string{
 		`{"content":" world"}`,
