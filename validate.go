@@ -15,7 +15,7 @@ func Validate(messages []Message) error {
 			return &InvalidRequestError{Param: fmt.Sprintf("messages[%d]%s", m, field), Message: reason}
 		}
 		if message.Role != RoleUser && message.Role != RoleAssistant {
-			return fail(".role", fmt.Sprintf("%q is no role; user and assistant are", message.Role))
+			return fail(".role", fmt.Sprintf("%.64q is no role; user and assistant are", message.Role))
 		}
 		for i := range message.ContentItems {
 			if field, reason := validateItem(message.Role, &message.ContentItems[i]); reason != "" {
@@ -62,7 +62,7 @@ func validateItem(role Role, item *Item) (field, reason string) {
 	case TextDelta, ThinkingDelta, ToolCallDelta, InlineDataDelta, InlineThinkingDelta, EmbeddingDelta:
 		return ".type", fmt.Sprintf("%q is a piece of a stream; messages hold .done items", item.Type)
 	default:
-		return ".type", fmt.Sprintf("%q is no item type", item.Type)
+		return ".type", fmt.Sprintf("%.64q is no item type", item.Type)
 	}
 	return "", ""
 }

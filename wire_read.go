@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ type wireReader struct {
 	scanner jsonscan.Scanner
 	strict  bool     // the fields that an item's type needs must be there
 	path    []string // where the reader is, outermost first
+	read    int      // items so far
 	err     error
 }
 
@@ -265,9 +267,19 @@ func (r *wireReader) item() (i Item) {
 	return i
 }
 
+// maxItems bounds the items of a request: each takes some hundred bytes of memory, however short it is on the wire.
+const maxItems = 1 << 17
+
 func (r *wireReader) items() []Item {
 	items := []Item{}
-	r.elements(func() { items = append(items, r.item()) })
+	r.elements(func() {
+		if r.read++; r.read > maxItems {
+			r.fail(fmt.Sprintf("there are more than %d items", maxItems))
+			r.scanner.Stop()
+			return
+		}
+		items = append(items, r.item())
+	})
 	return items
 }
 

@@ -402,3 +402,12 @@ func TestItemTypes(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+func TestTooManyItems(t *testing.T) {
+	items := strings.Repeat(`{"type":"text.done","text":""},`, 1<<17)
+	_, err := ParseMessages([]byte(`[{"role":"user","content_items":[`+items+`{"type":"text.done","text":""}]}]`), false)
+	var invalid *InvalidRequestError
+	if !errors.As(err, &invalid) || !strings.Contains(err.Error(), "131072 items") {
+		t.Error(err)
+	}
+}

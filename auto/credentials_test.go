@@ -38,7 +38,7 @@ var credentialRules = map[string]struct {
 	keyVar, urlVar string
 	vendor         string // the endpoint that neither options nor environment name
 	headers        []string
-	keyless        bool // without any key the client asks without one
+	keyless        bool // without any key the client is built, and asks only if it is open
 	own            bool // the variable of the key is this client's alone and serves any endpoint
 	open           bool // a given URL without a key is asked without one
 }{
@@ -173,7 +173,11 @@ func TestCredentials(t *testing.T) {
 						want = append(want, header+key)
 					}
 				}
-				if len(received) != 2 {
+				requests := 2
+				if key == "" && !rule.open { // without a key nothing goes out
+					requests = 0
+				}
+				if len(received) != requests {
 					t.Fatalf("%d requests", len(received))
 				}
 				for i, r := range received {

@@ -207,7 +207,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case r.URL.Path == "/v1/stream" && r.Method == http.MethodPost:
-		call.stream()
+		if call.stream(); call.outcome == outcomeDisconnect {
+			// A caller that closed only its half must not take what it has for a whole answer.
+			panic(http.ErrAbortHandler)
+		}
 	case r.URL.Path == "/v1/models" && r.Method == http.MethodGet:
 		call.json(http.StatusOK, current.modelList(s.started))
 	case r.URL.Path == "/v1/metrics" && r.Method == http.MethodGet:
@@ -287,6 +290,9 @@ func (c *call) fail(err error) {
 			c.w.Header().Set("X-Upstream-Request-Id", id)
 		}
 	}
+	if answered(err) {
+		c.w.Header().Set("X-Should-Retry", "false")
+	}
 	c.json(status, c.errorJSON(err))
 }
 
@@ -321,22 +327,34 @@ func httpStatus(err error) int {
 	switch {
 	case errors.As(err, &tooLarge):
 		return http.StatusRequestEntityTooLarge
+	case errors.As(err, &upstream): // before what it may wrap
+		if upstream.Status >= 400 && upstream.Status < 600 {
+			return upstream.Status
+		}
 	case errors.As(err, &parameter), errors.As(err, &operation), errors.As(err, &invalid):
 		return http.StatusBadRequest
 	case errors.As(err, &auth):
 		return http.StatusUnauthorized
 	case errors.As(err, &notFound):
 		return http.StatusNotFound
-	case errors.As(err, &upstream) && upstream.Status >= 400 && upstream.Status < 600:
-		return upstream.Status
 	case errors.Is(err, errInternal):
 		return http.StatusInternalServerError
 	case errors.Is(err, errShutdown):
 		return http.StatusServiceUnavailable
-	case errors.As(err, &timeout) && timeout.Timeout():
+	}
+	if errors.As(err, &timeout) && timeout.Timeout() {
 		return http.StatusGatewayTimeout
 	}
 	return http.StatusBadGateway
+}
+
+// answered reports whether the provider gave an answer, which then broke: asking again asks for another one.
+func answered(err error) bool {
+	var (
+		incomplete *mmsp.IncompleteStreamError
+		upstream   *mmsp.UpstreamError
+	)
+	return errors.As(err, &incomplete) || errors.As(err, &upstream) && upstream.Status == 0 && upstream.ErrorType != "connection_error"
 }
 
 // logged writes the one line of the request.
@@ -349,7 +367,7 @@ func (c *call) logged() {
 		slog.String("method", clip(c.r.Method)),
 		slog.String("path", clip(c.r.URL.Path)),
 		slog.Int("status", c.status),
-		slog.Duration("took", time.Since(c.began)),
+		slog.Float64("took_ms", float64(time.Since(c.began).Microseconds())/1000),
 	}
 	if c.model != "" {
 		attrs = append(attrs, slog.String("model", c.model))

@@ -260,7 +260,8 @@ func TestLog(t *testing.T) {
 		var line struct {
 			ID, Method, Path, Model, Outcome, Error, Level string
 			Status                                         int
-			Took, Tokens                                   int64
+			Tokens                                         int64
+			Took                                           float64 `json:"took_ms"`
 		}
 		if err := json.Unmarshal([]byte(logged[i]), &line); err != nil {
 			t.Fatal(err)

@@ -142,9 +142,12 @@ func (c *call) forward(messages []mmsp.Message, config *mmsp.Config) {
 	}
 }
 
+// outcomeDisconnect: the caller went away first.
+const outcomeDisconnect = "disconnect"
+
 // disconnected notes that the caller went away first.
 func (c *call) disconnected() {
-	c.outcome, c.status = "disconnect", c.out.status()
+	c.outcome, c.status = outcomeDisconnect, c.out.status()
 	c.counted.Disconnect()
 }
 

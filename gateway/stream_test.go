@@ -45,6 +45,30 @@ func dial(t *testing.T, s *served, body string) net.Conn {
 	return connection
 }
 
+// TestHalfClosed: a caller that closes its half is gone, and what it still reads does not look like a whole answer.
+func TestHalfClosed(t *testing.T) {
+	t.Parallel()
+	s := start(t, table(), own("early", script{do: func(ctx context.Context, _ func(mmsp.UniEvent) bool) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}}), own("late", script{do: func(ctx context.Context, say func(mmsp.UniEvent) bool) error {
+		say(says("hi"))
+		<-ctx.Done()
+		return ctx.Err()
+	}}))
+	for model, begins := range map[string]string{"early": "", "late": "HTTP/1.1 200 OK"} {
+		connection := dial(t, s, question(model))
+		time.Sleep(50 * time.Millisecond)
+		_ = connection.(*net.TCPConn).CloseWrite()
+		got, _ := io.ReadAll(connection)
+		if !strings.HasPrefix(string(got), begins) || begins == "" && len(got) > 0 || strings.HasSuffix(string(got), "0\r\n\r\n") {
+			t.Errorf("%s: %q", model, got)
+		}
+		connection.Close()
+	}
+	eventually(t, "two disconnects", func() bool { return s.metrics().Disconnects == 2 })
+}
+
 func TestStream(t *testing.T) {
 	t.Parallel()
 	s := start(t, table(), own("m", plays(nil, thinks("Hm"), says("H"), says("i"), calls(`{"a":`), continues(`1}`), stops)))
@@ -274,7 +298,7 @@ func TestStatus(t *testing.T) {
 		{name: "no header in an id", handler: status(500, "", `{"request_id":"a\r\nX-Evil: 1","error":{}}`), status: 500, kind: "UpstreamError", header: "X-Upstream-Request-Id: "},
 		{name: "529", handler: status(529, "", message), status: 529, kind: "UpstreamError"},
 		{name: "a redirect", handler: status(302, "Location: /x", ""), status: 502, kind: "UpstreamError"},
-		{name: "refused", url: "http://" + closed.Addr().String(), status: 502, kind: "UpstreamError"},
+		{name: "refused", url: "http://" + closed.Addr().String(), status: 502, kind: "UpstreamError", header: "X-Should-Retry: "},
 		{name: "no name", url: "http://nowhere.invalid", status: 502, kind: "UpstreamError"},
 		{name: "no header", handler: silent, status: 504, kind: "UpstreamError"},
 		{name: "no event", url: "headers", handler: silent, status: 504, kind: "IncompleteStreamError"},
@@ -282,7 +306,8 @@ func TestStatus(t *testing.T) {
 		{name: "[DONE] alone", handler: piece("data: [DONE]\n\n"), status: 502, kind: "IncompleteStreamError"},
 		{name: "error event first", handler: piece("data: " + message + "\n\n"), status: 502, kind: "UpstreamError"},
 		{name: "error event with a status", handler: piece(`data: {"error":{"message":"no","code":429}}` + "\n\n"), status: 429, kind: "UpstreamError"},
-		{name: "a page", handler: piece("<html>"), status: 502, kind: "UpstreamError"},
+		{name: "a page", handler: piece("<html>"), status: 502, kind: "UpstreamError", header: "X-Should-Retry: false"},
+		{name: "cut before anything", handler: piece(": hello\n\n"), status: 502, kind: "IncompleteStreamError", header: "X-Should-Retry: false"},
 		{name: "unreadable", handler: piece("data: {\n\n"), status: 502, kind: "UpstreamError"},
 		{name: "a parameter", handler: piece(""), config: `{"prompt_caching":"enhance"}`, status: 400, kind: "UnsupportedParameterError"},
 		{name: "a trace id", handler: piece(""), config: `{"trace_id":"../x"}`, status: 400, kind: "UnsupportedParameterError"},

@@ -188,8 +188,8 @@ func (c *Client) convertToolCallID(id string) string {
 }
 
 // transformUniMessageToModelInput turns the messages into the request's, one for one and in their order. What the API
-// refuses is left out: blank text, thinking that another endpoint signed, and turns of which nothing stays. Thinking that
-// nobody signed is sent without the field.
+// refuses is left out: blank text, thinking that another endpoint signed, and turns of which nothing stays. Thinking of
+// this protocol that nobody signed is sent without the field.
 func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]anthropic.Message, error) {
 	input := []anthropic.Message{}
 	for m := range messages {
@@ -215,10 +215,18 @@ func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]ant
 				var fidelity struct {
 					Signature string `json:"signature"`
 					Issuer    string `json:"issuer"`
+
+					// The marks of other protocols.
+					ReasoningField   string          `json:"reasoning_field"`
+					ReasoningDetails json.RawMessage `json:"reasoning_details"`
+					Channel          string          `json:"channel"`
+					EncryptedContent string          `json:"encrypted_content"`
 				}
 				item.Fidelity.Decode(&fidelity)
+				foreign := fidelity.ReasoningField != "" || fidelity.ReasoningDetails != nil || fidelity.Channel != "" || fidelity.EncryptedContent != ""
 				switch {
 				case fidelity.Issuer != "" && fidelity.Issuer != c.issuer, item.Thinking == "" && fidelity.Signature == "":
+				case foreign && fidelity.Signature == "":
 				case item.Thinking == redactedThinking:
 					if fidelity.Signature != "" {
 						content = append(content, anthropic.Block{Type: "redacted_thinking", Data: fidelity.Signature})
@@ -386,7 +394,12 @@ func (c *Client) Do(ctx context.Context, request *mmsp.Request) iter.Seq2[*mmsp.
 }
 
 func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Request, yield func(*mmsp.UniEvent, error) bool) {
-	response, err := c.http.Do(ctx, c.authorized(request))
+	authorized, err := c.authorized(request)
+	if err != nil {
+		yield(nil, err)
+		return
+	}
+	response, err := c.http.Do(ctx, authorized)
 	if err != nil {
 		yield(nil, failure.Upstream(class, err))
 		return
@@ -527,8 +540,9 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 	}
 }
 
-// authorized adds what every request of the client carries.
-func (c *Client) authorized(request *mmsp.Request) upstream.Request {
+// authorized adds what every request of the client carries. Without a key, the client's or one among its default headers,
+// a request does not go out.
+func (c *Client) authorized(request *mmsp.Request) (upstream.Request, error) {
 	header := request.Header.Clone()
 	header.Set("Anthropic-Version", anthropic.Version)
 	for name, value := range c.headers {
@@ -542,7 +556,10 @@ func (c *Client) authorized(request *mmsp.Request) upstream.Request {
 		header.Set("X-Api-Key", c.key.Reveal())
 		header.Set("Authorization", "Bearer "+c.key.Reveal())
 	}
-	return upstream.Request{Method: request.Method, URL: request.URL, Header: header, Body: request.Body}
+	if header.Get("X-Api-Key") == "" && header.Get("Authorization") == "" {
+		return upstream.Request{}, &mmsp.AuthenticationError{Message: "ANTHROPIC_API_KEY is required for " + class + "."}
+	}
+	return upstream.Request{Method: request.Method, URL: request.URL, Header: header, Body: request.Body}, nil
 }
 
 // ListModels returns the ids of GET /v1/models, all pages of it.
@@ -551,7 +568,11 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 	address := c.baseURL + "/v1/models"
 	for range maxModelPages {
 		request := &mmsp.Request{Method: http.MethodGet, URL: address, Header: http.Header{}}
-		response, err := c.http.Do(ctx, c.authorized(request))
+		authorized, err := c.authorized(request)
+		if err != nil {
+			return nil, err
+		}
+		response, err := c.http.Do(ctx, authorized)
 		if err != nil {
 			return nil, failure.Upstream(class, err)
 		}

@@ -32,7 +32,7 @@ var rows = strings.Fields(`
 	messages.none messages.order messages.system_last
 	text text.blank text.turn_of_nothing
 	image.url image.data image.data.not_base64 image.data.without_type
-	thinking.signed thinking.signed.without_text thinking.unsigned thinking.unsigned.empty thinking.unsigned.foreign thinking.foreign thinking.other_fidelity
+	thinking.signed thinking.signed.without_text thinking.unsigned thinking.unsigned.empty thinking.unsigned.foreign thinking.foreign thinking.other_fidelity thinking.other_protocol
 	redacted redacted.without_data redacted.foreign
 	tool_call tool_call.numbers tool_call.foreign_id
 	tool_result tool_result.images tool_result.images_alone tool_result.error tool_result.empty tool_result.bad_image
@@ -171,12 +171,13 @@ var cases = slices.Concat(
 		says("thinking.signed", assistant(`{"type":"thinking.done","thinking":"t","fidelity":{"signature":"s","issuer":"gw.example","other":1}}`), assistantTurn(`{"type":"thinking","thinking":"t","signature":"s"}`)),
 		says("thinking.signed", assistant(`{"type":"thinking.done","thinking":"t","fidelity":{"signature":"s"}}`), assistantTurn(`{"type":"thinking","thinking":"t","signature":"s"}`)),
 		says("thinking.signed.without_text", assistant(`{"type":"thinking.done","thinking":"","fidelity":{"signature":"s","issuer":"gw.example"}}`), assistantTurn(`{"type":"thinking","thinking":"","signature":"s"}`)),
-		says("thinking.unsigned", assistant(`{"type":"thinking.done","thinking":"t","fidelity":{"reasoning_field":"reasoning"}},{"type":"text.done","text":"a"}`), assistantTurn(`{"type":"thinking","thinking":"t"},{"type":"text","text":"a"}`)),
+		says("thinking.unsigned", assistant(`{"type":"thinking.done","thinking":"t","fidelity":{}},{"type":"text.done","text":"a"}`), assistantTurn(`{"type":"thinking","thinking":"t"},{"type":"text","text":"a"}`)),
 		says("thinking.unsigned", assistant(`{"type":"thinking.done","thinking":"t"}`), assistantTurn(`{"type":"thinking","thinking":"t"}`)),
 		says("thinking.unsigned.empty", assistant(`{"type":"thinking.done","thinking":""}`), hi),
 		says("thinking.unsigned.foreign", assistant(`{"type":"thinking.done","thinking":"t","fidelity":{"encrypted_content":"x","issuer":"openai"}},{"type":"text.done","text":"a"}`), assistantTurn(`{"type":"text","text":"a"}`)),
 		says("thinking.foreign", assistant(`{"type":"thinking.done","thinking":"t","fidelity":{"signature":"s","issuer":"google"}},{"type":"text.done","text":"a"}`), assistantTurn(`{"type":"text","text":"a"}`)),
 		says("thinking.foreign", assistant(`{"type":"thinking.done","thinking":"t","fidelity":{"signature":"s","issuer":"anthropic"}},{"type":"text.done","text":"a"}`), assistantTurn(`{"type":"text","text":"a"}`)),
+		says("thinking.other_protocol", assistant(`{"type":"thinking.done","thinking":"t","fidelity":{"reasoning_field":"reasoning"}},{"type":"thinking.done","thinking":"u","fidelity":{"channel":"summary"}},{"type":"text.done","text":"a"}`), assistantTurn(`{"type":"text","text":"a"}`)),
 		says("thinking.other_fidelity", assistant(`{"type":"thinking.done","thinking":"t","fidelity":{"signature":7}},{"type":"text.done","text":"a"}`), assistantTurn(`{"type":"thinking","thinking":"t"},{"type":"text","text":"a"}`)),
 		says("redacted", assistant(`{"type":"thinking.done","thinking":"_REDACTED_THINKING","fidelity":{"signature":"RU5D","issuer":"gw.example"}}`), assistantTurn(`{"type":"redacted_thinking","data":"RU5D"}`)),
 		says("redacted.without_data", assistant(`{"type":"thinking.done","thinking":"_REDACTED_THINKING"},{"type":"text.done","text":"a"}`), assistantTurn(`{"type":"text","text":"a"}`)),

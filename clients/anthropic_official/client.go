@@ -454,7 +454,12 @@ func (c *Client) readEvents(response *upstream.Response) (eventReader, error) {
 }
 
 func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Request, yield func(*mmsp.UniEvent, error) bool) {
-	response, err := c.http.Do(ctx, c.authorized(request))
+	authorized, err := c.authorized(request)
+	if err != nil {
+		yield(nil, err)
+		return
+	}
+	response, err := c.http.Do(ctx, authorized)
 	if err != nil {
 		yield(nil, c.failed(err))
 		return
@@ -579,8 +584,9 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 	}
 }
 
-// authorized adds what every request of the client carries.
-func (c *Client) authorized(request *mmsp.Request) upstream.Request {
+// authorized adds what every request of the client carries. Without a key, the client's or one among its default headers,
+// a request does not go out.
+func (c *Client) authorized(request *mmsp.Request) (upstream.Request, error) {
 	header := request.Header.Clone()
 	if c.aws == nil {
 		header.Set("Anthropic-Version", anthropic.Version)
@@ -597,7 +603,10 @@ func (c *Client) authorized(request *mmsp.Request) upstream.Request {
 	if !c.key.IsZero() {
 		header.Set("X-Api-Key", c.key.Reveal())
 	}
-	return upstream.Request{Method: request.Method, URL: request.URL, Header: header, Body: request.Body}
+	if header.Get("X-Api-Key") == "" && header.Get("Authorization") == "" && c.aws == nil {
+		return upstream.Request{}, &mmsp.AuthenticationError{Message: "ANTHROPIC_API_KEY is required for " + class + "."}
+	}
+	return upstream.Request{Method: request.Method, URL: request.URL, Header: header, Body: request.Body}, nil
 }
 
 // ListModels returns the ids of GET /v1/models, all pages of it.
@@ -609,7 +618,11 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 	address := c.baseURL + "/v1/models"
 	for range maxModelPages {
 		request := &mmsp.Request{Method: http.MethodGet, URL: address, Header: http.Header{}}
-		response, err := c.http.Do(ctx, c.authorized(request))
+		authorized, err := c.authorized(request)
+		if err != nil {
+			return nil, err
+		}
+		response, err := c.http.Do(ctx, authorized)
 		if err != nil {
 			return nil, failure.Upstream(class, err)
 		}

@@ -129,7 +129,15 @@ func TestCredentials(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range client.Do(t.Context(), request) {
+			var failed error
+			for _, err := range client.Do(t.Context(), request) {
+				failed = err
+			}
+			if row.key == "" { // it does not go out
+				if auth := (*mmsp.AuthenticationError)(nil); !errors.As(failed, &auth) || sent != nil {
+					t.Errorf("sent %v, error %v", sent, failed)
+				}
+				return
 			}
 			want := http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}, "Anthropic-Version": {"2023-06-01"}}
 			if row.key != "" {

@@ -29,7 +29,12 @@ func chatCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "chat MODEL [prompt]",
 		Short: "Talk to a model in the terminal; without a prompt, turn by turn",
-		Args:  cobra.MinimumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("a model is wanted: mmsp chat MODEL [prompt]")
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if thinking != "" && !slices.Contains(thinkingLevels, thinking) {
 				return fmt.Errorf("--thinking %s: one of %s is wanted", thinking, strings.Join(thinkingLevels, ", "))

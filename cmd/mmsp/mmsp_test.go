@@ -225,7 +225,7 @@ func TestRefusedStarts(t *testing.T) {
 		{"thinking", []string{"OPENAI_API_KEY=k"}, []string{"chat", "gpt-5.5", "--thinking", "huge", "hi"}, []string{"--thinking huge", "xhigh"}},
 		{"chat without a key", nil, []string{"chat", "gpt-5.5", "hi"}, []string{"OPENAI_API_KEY"}},
 		{"chat with nobody", nil, []string{"chat", "strange", "hi"}, []string{"strange", "openai-chat"}},
-		{"chat without a model", nil, []string{"chat"}, []string{"arg"}},
+		{"chat without a model", nil, []string{"chat"}, []string{"a model is wanted"}},
 		{"tools", []string{"OPENAI_API_KEY=k"}, []string{"chat", "gpt-5.5", "--tools", "/nonexistent.json", "hi"}, []string{"/nonexistent.json"}},
 		{"currency", nil, []string{"models", "--currency", "EUR"}, []string{"EUR", "USD", "CNY"}},
 	} {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -69,6 +70,17 @@ func serve(ctx context.Context, c *cobra.Command, f *serveFlags) error {
 		return fmt.Errorf("--log-format %s: text or json is wanted", f.logFormat)
 	}
 	log := slog.New(handler)
+	switch {
+	case f.drain < 0:
+		return fmt.Errorf("--drain %s: a time of zero or more is wanted", f.drain)
+	case f.demo && c.Flags().Changed("config"):
+		return errors.New("--demo serves its own models; leave out --config")
+	}
+	for _, name := range f.enable {
+		if !slices.Contains(config.EndpointNames(), name) {
+			return fmt.Errorf("--enable %.64q: no such endpoint; there are %s", name, strings.Join(config.EndpointNames(), ", "))
+		}
+	}
 	if f.check && (f.file == "" || f.demo) {
 		return errors.New("--check needs a configuration file: --config FILE")
 	}

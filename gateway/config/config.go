@@ -102,6 +102,14 @@ func (e Endpoints) Enabled() []string {
 	return names
 }
 
+// EndpointNames returns the names of all endpoints, as the file spells them.
+func EndpointNames() (names []string) {
+	for field := range reflect.TypeFor[Endpoints]().Fields() {
+		names = append(names, field.Tag.Get("yaml"))
+	}
+	return names
+}
+
 // Fetch bounds the fetching of images that a request names by URL.
 type Fetch struct {
 	AllowPrivate bool  `yaml:"allow_private"` // URLs may name private, loopback or link-local addresses

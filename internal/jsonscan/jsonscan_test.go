@@ -232,47 +232,97 @@ func BenchmarkScanner(b *testing.B) {
 	}
 }
 
-func TestTemplate(t *testing.T) {
-	const first = `{"id":"c1","delta":{"content":"one"},"finish_reason":null}`
+// remember returns a template of a text that asks for "content" and skips "n" and "pad".
+func remember(t *testing.T, data []byte) *Template {
 	var s Scanner
-	s.Reset([]byte(first))
-	var from, to int
+	var value Span
+	var skipped []Span
+	s.Reset(data)
 	for first := true; s.Field(&first); {
-		if string(s.Name()) != "delta" {
+		switch string(s.Name()) {
+		case "n", "pad":
+			skipped = append(skipped, s.SkipSpan())
+		case "delta":
+			for first := true; s.Field(&first); {
+				s.Bytes()
+				value = s.Span()
+			}
+		default:
 			s.Skip()
-			continue
 		}
-		for first := true; s.Field(&first); {
-			s.Bytes()
-			from, to = s.Span()
-		}
+	}
+	if err := s.End(); err != nil {
+		t.Fatal(err)
 	}
 	var template Template
-	if _, ok := template.Match([]byte(first)); ok {
+	if _, ok := template.Match(data); ok {
 		t.Error("an empty template matches")
 	}
-	template.Remember([]byte(first), from, to)
+	template.Remember(data, value, skipped...)
+	return &template
+}
+
+func TestTemplate(t *testing.T) {
+	const (
+		plain  = `{"id":"c1","delta":{"content":"one"},"end":null}`
+		padded = `{"pad":"p\"q", "n": 9 ,"delta":{"content":"one"},"n":-1.5,"pad":null,"end":1}`
+	)
 	for _, c := range []struct {
-		text, value string
-		ok          bool
+		first, text, value string
+		ok                 bool
 	}{
-		{first, "one", true},
-		{`{"id":"c1","delta":{"content":""},"finish_reason":null}`, "", true},
-		{`{"id":"c1","delta":{"content":"é \xff"},"finish_reason":null}`, "", false},
-		{"{\"id\":\"c1\",\"delta\":{\"content\":\"\xff!\"},\"finish_reason\":null}", "\uFFFD!", true},
-		{`{"id":"c1","delta":{"content":"a","x":"b"},"finish_reason":null}`, "", false},
-		{`{"id":"c2","delta":{"content":"one"},"finish_reason":null}`, "", false},
-		{`{"id":"c1","delta":{"content":"one"},"finish_reason":"stop"}`, "", false},
-		{`{"id":"c1","delta":{"content":"on`, "", false},
-		{`{"id":"c1","delta":{"content":"},"finish_reason":null}`, "", false},
+		{plain, plain, "one", true},
+		{plain, `{"id":"c1","delta":{"content":""},"end":null}`, "", true},
+		{plain, `{"id":"c1","delta":{"content":"é \xff"},"end":null}`, "", false},
+		{plain, "{\"id\":\"c1\",\"delta\":{\"content\":\"\xff!\"},\"end\":null}", "\uFFFD!", true},
+		{plain, `{"id":"c1","delta":{"content":"a","x":"b"},"end":null}`, "", false},
+		{plain, `{"id":"c1","delta":{"content":"},"end":null}`, "", false},
+		{plain, `{"id":"c1","delta":{"content":"},"end":null},"end":null}`, "", false},
+
+		{padded, `{"pad":"","n": 10 ,"delta":{"content":"two"},"n":8,"pad":null,"end":1}`, "", false}, // a space is missing
+		{padded, `{"pad":"", "n": 10 ,"delta":{"content":"two"},"n":8,"pad":null,"end":1}`, "two", true},
+		{padded, `{"pad":"longer", "n": 007 ,"delta":{"content":""},"n":8,"pad":null,"end":1}`, "", true},
+		{padded, `{"pad":"p\"q", "n": 9 ,"delta":{"content":"one"},"n":8,"pad":null,"end":1}`, "", false},
+		{padded, `{"pad":"", "n": 9.5 ,"delta":{"content":"one"},"n":8,"pad":null,"end":1}`, "", false},
+		{padded, `{"pad":"", "n": -9 ,"delta":{"content":"one"},"n":8,"pad":null,"end":1}`, "", false},
+		{padded, `{"pad":"", "n": 9e9 ,"delta":{"content":"one"},"n":8,"pad":null,"end":1}`, "", false},
+		{padded, `{"pad":"", "n": "9" ,"delta":{"content":"one"},"n":8,"pad":null,"end":1}`, "", false},
+		{padded, `{"pad":"", "n":  ,"delta":{"content":"one"},"n":8,"pad":null,"end":1}`, "", false},
+		{padded, `{"pad":"", "n": 9 ,"delta":{"content":"one"},"n":8,"pad":"","end":1}`, "", false},
+		{padded, `{"pad":"", "n": 9 ,"delta":{"content":"one"},"n":8,"pad":null,"end":2}`, "", false},
+		{padded, `{"pad":"","n":1, "n": 9 ,"delta":{"content":"one"},"n":8,"pad":null,"end":1}`, "", false},
 	} {
+		template := remember(t, []byte(c.first))
 		if value, ok := template.Match([]byte(c.text)); value != c.value || ok != c.ok {
 			t.Errorf("%s: got %q, %v", c.text, value, ok)
 		}
+		template.Forget()
+		if _, ok := template.Match([]byte(c.first)); ok {
+			t.Error("a forgotten template matches")
+		}
 	}
-	template.Forget()
-	if _, ok := template.Match([]byte(first)); ok {
-		t.Error("a forgotten template matches")
+}
+
+// TestTemplateMisses changes each byte of a text: a template may match only what differs where it may vary.
+func TestTemplateMisses(t *testing.T) {
+	const text = `{"n":12,"delta":{"content":"one"},"pad":"xyz","id":"c1"}`
+	template := remember(t, []byte(text))
+	for i := range len(text) {
+		if _, ok := template.Match([]byte(text[:i])); ok {
+			t.Errorf("%s is cut", text[:i])
+		}
+		inString := i >= strings.Index(text, "one") && i < strings.Index(text, `"},"pad`) || i >= strings.Index(text, "xyz") && i < strings.Index(text, `","id`)
+		inNumber := i >= strings.Index(text, "12") && i < strings.Index(text, `,"delta`)
+		for _, c := range []byte("0x\"\\,}- ") {
+			changed := text[:i] + string(c) + text[i+1:]
+			want := changed == text || inString && c != '"' && c != '\\' || inNumber && c == '0'
+			if _, ok := template.Match([]byte(changed)); ok != want {
+				t.Errorf("%s: %v", changed, ok)
+			}
+		}
+	}
+	if _, ok := template.Match([]byte(text + " ")); ok {
+		t.Error("a longer text matches")
 	}
 }
 

@@ -45,8 +45,8 @@ type Scanner struct {
 	err     error
 	scratch []byte // strings with escapes are unescaped here
 
-	from, to int // the inside of the string that was read last
-	checked  bool
+	span    Span // the inside of the string that was read last
+	checked bool
 }
 
 // Reset starts over on another text. The scanner reads data in place.
@@ -61,7 +61,22 @@ func (s *Scanner) ResetChecked(data []byte) {
 }
 
 // Span returns where the inside of the string that was read last stands in the text, keys included.
-func (s *Scanner) Span() (from, to int) { return s.from, s.to }
+func (s *Scanner) Span() Span { return s.span }
+
+// SkipSpan is Skip for a value that varies while nothing else does. It returns where the inside of a string or a number
+// stands, the zero Span for any other value.
+func (s *Scanner) SkipSpan() Span {
+	kind := s.Kind()
+	start := s.pos
+	s.Skip()
+	switch kind {
+	case '"':
+		return Span{start + 1, s.pos - 1}
+	case '0':
+		return Span{start, s.pos}
+	}
+	return Span{}
+}
 
 // Err returns the first error.
 func (s *Scanner) Err() error { return s.err }
@@ -73,6 +88,9 @@ func (s *Scanner) End() error {
 	}
 	return s.err
 }
+
+// Stop makes every later call return a zero value, as after an error: the reader has seen enough.
+func (s *Scanner) Stop() { s.fail("reading was stopped") }
 
 func (s *Scanner) fail(reason string) {
 	if s.err == nil {
@@ -409,8 +427,8 @@ func (s *Scanner) text() []byte {
 	if end < 0 {
 		return nil
 	}
-	s.from, s.to = s.pos+1, end
-	raw := s.data[s.from:s.to]
+	s.span = Span{s.pos + 1, end}
+	raw := s.data[s.span.From:s.span.To]
 	s.pos = end + 1
 	if !escaped {
 		return raw

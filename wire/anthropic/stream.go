@@ -66,9 +66,9 @@ type Decoder struct {
 
 	// Most events say what the one before said, but for the text.
 	template jsonscan.Template
-	texts    int     // texts in the event
-	text     *string // the last of them
-	from, to int     // where it stands
+	texts    int           // texts in the event
+	text     *string       // the last of them
+	at       jsonscan.Span // where it stands
 }
 
 // Decode reads one event of the given name, which may be absent. The data of an event whose name is not one of a message's are
@@ -128,7 +128,7 @@ func (d *Decoder) Decode(name, data []byte) (*Event, error) {
 	err := s.End()
 	// A later key of the same name may have emptied the text, and an input aliases these bytes.
 	if err == nil && d.texts == 1 && *d.text != "" && e.ContentBlock.Input == nil && string(name) == e.Type {
-		d.template.Remember(data, d.from, d.to)
+		d.template.Remember(data, d.at)
 	}
 	return e, err
 }
@@ -138,7 +138,7 @@ func (d *Decoder) piece(text *string) {
 	if *text != "" {
 		d.texts++
 		d.text = text
-		d.from, d.to = d.scanner.Span()
+		d.at = d.scanner.Span()
 	}
 }
 

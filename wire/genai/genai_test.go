@@ -161,6 +161,7 @@ func TestDecodeRepeats(t *testing.T) {
 		`{"candidates":[{"content":{"parts":[{"text":"%s","text":"a"}]}}]}`,
 		`{"candidates":[{"content":{"parts":[{"text":"%s"},{"text":"a"}]}}]}`,
 		`{"candidates":[{"content":{"parts":[{"text":"%s"}],"parts":[{"text":"a"}]}}]}`,
+		`{"candidates":[{"content":{"parts":[{"text":"%s"}],"parts":[]}}]}`,
 		`{"candidates":[{"content":{"parts":[{"text":"%s","thoughtSignature":"a"}]}}]}`,
 		`{"candidates":[{"content":{"parts":[{"text":"%s","inlineData":{"data":"QQ=="}}]}}]}`,
 		`{"candidates":[{"content":{"parts":[{"text":"%s"}]}}],"error":{"message":"m"}}`,

@@ -64,9 +64,9 @@ type Decoder struct {
 
 	// Many chunks say what the one before said, but for the text.
 	template jsonscan.Template
-	texts    int     // pieces of text in the chunk; more than one when it holds anything else that must be read anew
-	text     *string // the last of them
-	from, to int     // where it stands
+	texts    int           // pieces of text in the chunk; more than one when it holds anything else that must be read anew
+	text     *string       // the last of them
+	at       jsonscan.Span // where it stands
 }
 
 // Decode reads one chunk, valid until the next call.
@@ -122,7 +122,7 @@ func (d *Decoder) Decode(data []byte) (*Chunk, error) {
 	c.Ended = c.Ended || err == nil && (c.FinishReason != "" || c.BlockReason != "")
 	if err == nil && d.texts == 1 && len(c.Parts) == 1 && c.Error == nil {
 		d.text = &c.Parts[0].Text
-		d.template.Remember(data, d.from, d.to)
+		d.template.Remember(data, d.at)
 	} else {
 		d.template.Forget()
 	}
@@ -168,7 +168,7 @@ func (d *Decoder) part() (err error) {
 		case "text":
 			hasText = s.Kind() == '"'
 			part.Text = s.String()
-			d.from, d.to = s.Span()
+			d.at = s.Span()
 		case "thought":
 			part.Thought = s.Bool()
 		case "thoughtSignature":

@@ -77,9 +77,9 @@ type Decoder struct {
 
 	// Most events say what the one before said, but for the text.
 	template jsonscan.Template
-	texts    int     // texts in the event
-	text     *string // the last of them
-	from, to int     // where it stands
+	texts    int           // texts in the event
+	text     *string       // the last of them
+	at       jsonscan.Span // where it stands
 }
 
 var errBase64 = errors.New("the data is not base64")
@@ -149,7 +149,7 @@ func (d *Decoder) Decode(name, data []byte) (*Event, error) {
 	}
 	// A later key of the same name may have emptied the text, and arguments and errors alias these bytes.
 	if d.texts == 1 && *d.text != "" && e.Start.Arguments == nil && e.Error == nil {
-		d.template.Remember(data, d.from, d.to)
+		d.template.Remember(data, d.at)
 	}
 	return e, nil
 }
@@ -164,7 +164,7 @@ func (d *Decoder) piece(text *string) {
 	if *text != "" {
 		d.texts++
 		d.text = text
-		d.from, d.to = d.scanner.Span()
+		d.at = d.scanner.Span()
 	}
 }
 

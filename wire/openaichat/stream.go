@@ -59,12 +59,13 @@ type Decoder struct {
 	scanner jsonscan.Scanner
 	chunk   Chunk
 
-	// Most chunks say what the one before said, but for the text.
+	// Most chunks say what the one before said, but for the text and the padding that hides its length.
 	template jsonscan.Template
-	whole    bool    // the text is a whole answer
-	texts    int     // pieces of text in the chunk
-	text     *string // the last of them
-	from, to int     // where it stands
+	whole    bool            // the text is a whole answer
+	texts    int             // pieces of text in the chunk
+	text     *string         // the last of them
+	at       jsonscan.Span   // where it stands
+	skipped  []jsonscan.Span // what varies besides
 
 	last ReasoningDetail // what the last detail says of its kind, which the next one repeats
 }
@@ -76,7 +77,7 @@ func (d *Decoder) Decode(data []byte) (*Chunk, error) {
 		return &d.chunk, nil
 	}
 	s, c := &d.scanner, &d.chunk
-	d.texts = 0
+	d.texts, d.skipped = 0, d.skipped[:0]
 	c.reset()
 	s.Reset(data)
 	for first := true; s.Field(&first); {
@@ -103,6 +104,8 @@ func (d *Decoder) Decode(data []byte) (*Chunk, error) {
 			}
 		case "error":
 			c.Error = d.failure()
+		case "obfuscation":
+			d.skipped = append(d.skipped, s.SkipSpan())
 		default:
 			s.Skip()
 		}
@@ -110,7 +113,7 @@ func (d *Decoder) Decode(data []byte) (*Chunk, error) {
 	err := s.End()
 	// A later key of the same name may have emptied the text, and an error aliases these bytes.
 	if err == nil && d.texts == 1 && *d.text != "" && c.Error == nil && c.ChoiceError == nil {
-		d.template.Remember(data, d.from, d.to)
+		d.template.Remember(data, d.at, d.skipped...)
 	} else {
 		d.template.Forget()
 	}
@@ -146,7 +149,7 @@ func (d *Decoder) piece(text *string) {
 	if *text != "" {
 		d.texts++
 		d.text = text
-		d.from, d.to = d.scanner.Span()
+		d.at = d.scanner.Span()
 	}
 }
 

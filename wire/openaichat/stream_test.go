@@ -1,8 +1,10 @@
 package openaichat
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -144,6 +146,8 @@ func TestDecodeRepeats(t *testing.T) {
 		`{"choices":[{"delta":{"content":"%s","reasoning_content":null}}]}`,
 		`{"choices":[{"delta":{"content":null,"reasoning_content":"%s"}}]}`,
 		`{"choices":[{"delta":{"content":"a"},"finish_reason":"%s"}]}`,
+		`{"choices":[{"delta":{"content":"%[1]s"}}],"obfuscation":"%[1]s"}`,
+		`{"choices":[{"delta":{"content":"a","obfuscation":"%s"}}],"obfuscation":"x"}`,
 		`{"choices":[{"delta":{"content":"%s","content":[{"text":"a"}]}}]}`,
 		`{"choices":[{"delta":{"content":"%s","content":"a"}}]}`,
 		`{"choices":[{"delta":{"reasoning":"%s","reasoning":{}}}]}`,
@@ -214,6 +218,14 @@ func FuzzDecode(f *testing.F) {
 		}
 		if c, err = d.Decode(data); err != nil || show(c) != first {
 			t.Errorf("%q read again: %s (%v), first %s", data, show(c), err, first)
+		}
+		pieces := bytes.SplitAfter(data, []byte(`:"`))
+		for i := 1; i < min(len(pieces), 8); i++ { // with one string changed
+			another := slices.Concat(bytes.Join(pieces[:i], nil), []byte("z"), bytes.Join(pieces[i:], nil))
+			c, err := d.Decode(another)
+			if fresh, want := new(Decoder).Decode(another); (err == nil) != (want == nil) || err == nil && show(c) != show(fresh) {
+				t.Errorf("%q after %q: %s (%v), want %s (%v)", another, data, show(c), err, show(fresh), want)
+			}
 		}
 	})
 }

@@ -314,9 +314,42 @@ func TestTextDeltaAllocatesItsTextAlone(t *testing.T) {
 	}
 }
 
-// FuzzDecode looks for panics, and for text that is not what encoding/json reads.
+// TestDecodeRepeats: an event that differs from the one before in a text alone is read as it is by itself.
+func TestDecodeRepeats(t *testing.T) {
+	for _, format := range []string{
+		`{"type":"response.output_text.delta","sequence_number":%[2]d,"item_id":"i","output_index":0,"delta":"%[1]s","obfuscation":"%[1]s"}`,
+		`{"type":"response.output_text.delta","sequence_number":%[2]d,"item_id":"%[1]s","output_index":0,"delta":"a"}`,
+		`{"type":"response.output_text.delta","sequence_number":1,"output_index":%[2]d,"delta":"%[1]s"}`,
+		`{"type":"response.output_text.delta","sequence_number":%[2]d,"delta":"%[1]s","delta":1}`,
+		`{"type":"response.output_text.delta","sequence_number":%[2]d,"delta":"%[1]s","text":"a"}`,
+		`{"type":"response.output_text.delta","sequence_number":%[2]d,"text":"a","delta":null}`,
+		`{"type":"response.output_text.done","sequence_number":%[2]d,"text":"%[1]s"}`,
+		`{"type":"response.output_text.delta","sequence_number":%[2]d,"delta":"%[1]s","error":{"message":"m"}}`,
+		`{"type":"response.function_call_arguments.delta","sequence_number":%[2]d,"item_id":"i","delta":"%[1]s"}`,
+		`{"type":"response.content_part.done","sequence_number":%[2]d,"part":{"type":"output_text","text":"%[1]s"},"text":"%[1]s"}`,
+	} {
+		var d Decoder
+		var tracker Tracker
+		first, second := fmt.Appendf(nil, format, "one", 1), fmt.Appendf(nil, format, "another", 22)
+		event, err := d.Decode(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tracker.Trim(event)
+		clear(first) // the buffer is used again
+		got, _ := d.Decode(second)
+		if want, err := new(Decoder).Decode(second); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, want %+v (%v)", format, got, want, err)
+		}
+	}
+}
+
+// FuzzDecode looks for panics, for text that is not what encoding/json reads, and for events that are read otherwise after
+// others than by themselves.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"type":"response.output_text.delta","delta":"a\u00e9"}` + "\n" + `{"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text","text":"a"}]}}`))
+	f.Add([]byte(`{"type":"response.output_text.delta","sequence_number":1,"delta":"a","obfuscation":"x"}` + "\n" +
+		`{"type":"response.output_text.delta","sequence_number":2,"delta":"bc","obfuscation":""}` + "\n"))
 	f.Add([]byte(`{"type":"response.completed","response":{"status":"completed","output":[{"type":"function_call","arguments":{}}],"usage":{}}}`))
 	f.Add([]byte(`{"object":"response","status":"failed","output":[],"error":{"code":1}}`))
 	f.Fuzz(func(t *testing.T, stream []byte) {
@@ -326,6 +359,14 @@ func FuzzDecode(f *testing.F) {
 			event, err := d.Decode(data)
 			if err != nil {
 				continue
+			}
+			first, got := *event, *event
+			if fresh, err := new(Decoder).Decode(data); err == nil {
+				first = *fresh
+			}
+			first.Item, got.Item = Item{}, Item{}
+			if !reflect.DeepEqual(first, got) {
+				t.Fatalf("%s: read %+v, by itself %+v", data, got, first)
 			}
 			var want struct {
 				Type  string

@@ -118,12 +118,24 @@ type Decoder struct {
 	event    Event
 	lastType string // types and ids repeat from event to event
 	lastID   string
+
+	// Most events say what the one before said, but for the text, its number and the padding that hides its length.
+	template jsonscan.Template
+	texts    int             // texts in the event
+	at       jsonscan.Span   // where the last of them stands
+	skipped  []jsonscan.Span // what varies besides
 }
 
 // Decode reads one event. The event is valid until the next call. Of what long events repeat, such as the whole output
 // on a terminal event, nothing is kept.
 func (d *Decoder) Decode(data []byte) (*Event, error) {
 	s, e := &d.scanner, &d.event
+	if text, ok := d.template.Match(data); ok {
+		e.Part.Text = text
+		return e, nil
+	}
+	d.template.Forget()
+	d.texts, d.skipped = 0, d.skipped[:0]
 	*e = Event{OutputIndex: -1, PartIndex: -1, Item: Item{Content: e.Item.Content[:0], Summary: e.Item.Summary[:0]}}
 
 	// The type decides what else is read. It comes first, mostly.
@@ -152,6 +164,7 @@ func (d *Decoder) Decode(data []byte) (*Event, error) {
 			switch {
 			case e.Part.Type != "":
 				e.Part.Text = s.String()
+				d.texts, d.at = d.texts+1, s.Span()
 			case e.Type == EventFunctionCallArgumentsDelta:
 				e.Arguments = s.String()
 			default:
@@ -160,6 +173,7 @@ func (d *Decoder) Decode(data []byte) (*Event, error) {
 		case "text", "refusal":
 			if e.Part.Type != "" {
 				e.Part.Text = s.String()
+				d.texts, d.at = d.texts+1, s.Span()
 			} else {
 				s.Skip()
 			}
@@ -199,6 +213,8 @@ func (d *Decoder) Decode(data []byte) (*Event, error) {
 				e.Error = data
 			}
 			s.Skip()
+		case "sequence_number", "obfuscation":
+			d.skipped = append(d.skipped, s.SkipSpan())
 		default:
 			s.Skip()
 		}
@@ -209,7 +225,12 @@ func (d *Decoder) Decode(data []byte) (*Event, error) {
 			e.Error = data
 		}
 	}
-	return e, s.End()
+	err := s.End()
+	// A text of another kind is empty and has no place, and an error aliases these bytes.
+	if err == nil && d.texts == 1 && e.Part.Text != "" && e.Error == nil {
+		d.template.Remember(data, d.at, d.skipped...)
+	}
+	return e, err
 }
 
 // errNoResponse: a body is no response with an output.
@@ -221,6 +242,7 @@ var errNoResponse = errors.New("the body is no response")
 func (d *Decoder) Unroll(body []byte) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		s := &d.scanner
+		d.template.Forget()
 		last := Event{Type: EventCompleted, OutputIndex: -1, PartIndex: -1}
 		response, nested := body, false
 		s.Reset(body)
