@@ -124,7 +124,8 @@ func TestGenerateContentMedia(t *testing.T) {
 	if err != nil || image.Bounds().Dx() != 16 {
 		t.Fatal(err, image)
 	}
-	if picture("paint a boat") != picture("paint a boat") || picture("paint a boat") == picture("paint a house") {
+	boat, again, house := picture("paint a boat"), picture("paint a boat"), picture("paint a house")
+	if boat != again || boat == house {
 		t.Error("a picture does not follow its prompt")
 	}
 	if n := p.whole(askGemini("think, paint a boat")).at("usageMetadata.thoughtsTokenCount").number(); n <= paintingTokens {

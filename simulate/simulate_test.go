@@ -54,7 +54,8 @@ func dialHandler(t *testing.T, protocol string, handler http.Handler) *peer {
 			t.Error(err)
 		}
 	})
-	route := map[string]string{"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages?beta=true",
+	route := map[string]string{
+		"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages?beta=true",
 		"gemini": "/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse", "interactions": "/v1beta/interactions",
 		"embeddings": "/v1/embeddings", "bedrock": "/model/anthropic.claude-sonnet-5-5%3A0/invoke-with-response-stream",
 	}
