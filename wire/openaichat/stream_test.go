@@ -147,6 +147,7 @@ func TestDecodeRepeats(t *testing.T) {
 		`{"choices":[{"delta":{"content":null,"reasoning_content":"%s"}}]}`,
 		`{"choices":[{"delta":{"content":"a"},"finish_reason":"%s"}]}`,
 		`{"choices":[{"delta":{"content":"%[1]s"}}],"obfuscation":"%[1]s"}`,
+		`{"choices":[{"finish_reason":"%s","delta":{"content":"a"}}]}`, // where the padding stood before
 		`{"choices":[{"delta":{"content":"a","obfuscation":"%s"}}],"obfuscation":"x"}`,
 		`{"choices":[{"delta":{"content":"%s","content":[{"text":"a"}]}}]}`,
 		`{"choices":[{"delta":{"content":"%s","content":"a"}}]}`,
@@ -157,6 +158,7 @@ func TestDecodeRepeats(t *testing.T) {
 		`{"choices":[{"delta":{"content":"%s"},"error":{"message":"m"}}]}`,
 	} {
 		var d Decoder
+		_, _ = d.Decode([]byte(`{              "obfuscation":"one","choices":[{"delta":{"content":"x"}}]}`))
 		first, second := fmt.Appendf(nil, format, "one"), fmt.Appendf(nil, format, "another")
 		if _, err := d.Decode(first); err != nil {
 			t.Fatal(err)

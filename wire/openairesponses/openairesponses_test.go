@@ -323,13 +323,17 @@ func TestDecodeRepeats(t *testing.T) {
 		`{"type":"response.output_text.delta","sequence_number":%[2]d,"delta":"%[1]s","delta":1}`,
 		`{"type":"response.output_text.delta","sequence_number":%[2]d,"delta":"%[1]s","text":"a"}`,
 		`{"type":"response.output_text.delta","sequence_number":%[2]d,"text":"a","delta":null}`,
+		`{"type":"response.output_text.delta","sequence_number":%[2]d,"delta":"%[1]s","delta":"a"}`,
+		`{"type":"response.output_text.delta",    "item_id":"%[1]s","delta":"a"}`, // where the padding stood before
 		`{"type":"response.output_text.done","sequence_number":%[2]d,"text":"%[1]s"}`,
+		`{"type":"response.content_part.done","sequence_number":%[2]d,"part":{"type":"output_text"},"text":"a","part":{"text":"b"}}`,
 		`{"type":"response.output_text.delta","sequence_number":%[2]d,"delta":"%[1]s","error":{"message":"m"}}`,
 		`{"type":"response.function_call_arguments.delta","sequence_number":%[2]d,"item_id":"i","delta":"%[1]s"}`,
 		`{"type":"response.content_part.done","sequence_number":%[2]d,"part":{"type":"output_text","text":"%[1]s"},"text":"%[1]s"}`,
 	} {
 		var d Decoder
 		var tracker Tracker
+		_, _ = d.Decode([]byte(`{"type":"response.output_text.delta","obfuscation":"one","delta":"x"}`))
 		first, second := fmt.Appendf(nil, format, "one", 1), fmt.Appendf(nil, format, "another", 22)
 		event, err := d.Decode(first)
 		if err != nil {

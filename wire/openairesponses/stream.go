@@ -121,8 +121,7 @@ type Decoder struct {
 
 	// Most events say what the one before said, but for the text, its number and the padding that hides its length.
 	template jsonscan.Template
-	texts    int             // texts in the event
-	at       jsonscan.Span   // where the last of them stands
+	at       jsonscan.Span   // where the text stands
 	skipped  []jsonscan.Span // what varies besides
 }
 
@@ -135,7 +134,7 @@ func (d *Decoder) Decode(data []byte) (*Event, error) {
 		return e, nil
 	}
 	d.template.Forget()
-	d.texts, d.skipped = 0, d.skipped[:0]
+	d.at, d.skipped = jsonscan.Span{}, d.skipped[:0]
 	*e = Event{OutputIndex: -1, PartIndex: -1, Item: Item{Content: e.Item.Content[:0], Summary: e.Item.Summary[:0]}}
 
 	// The type decides what else is read. It comes first, mostly.
@@ -164,7 +163,7 @@ func (d *Decoder) Decode(data []byte) (*Event, error) {
 			switch {
 			case e.Part.Type != "":
 				e.Part.Text = s.String()
-				d.texts, d.at = d.texts+1, s.Span()
+				d.at = s.Span()
 			case e.Type == EventFunctionCallArgumentsDelta:
 				e.Arguments = s.String()
 			default:
@@ -173,7 +172,7 @@ func (d *Decoder) Decode(data []byte) (*Event, error) {
 		case "text", "refusal":
 			if e.Part.Type != "" {
 				e.Part.Text = s.String()
-				d.texts, d.at = d.texts+1, s.Span()
+				d.at = s.Span()
 			} else {
 				s.Skip()
 			}
@@ -185,7 +184,7 @@ func (d *Decoder) Decode(data []byte) (*Event, error) {
 			}
 		case "part":
 			if e.Type == EventContentPartDone || e.Type == EventReasoningSummaryPartDone {
-				e.Part = d.part()
+				e.Part, d.at = d.part(), jsonscan.Span{}
 			} else {
 				s.Skip()
 			}
@@ -226,8 +225,8 @@ func (d *Decoder) Decode(data []byte) (*Event, error) {
 		}
 	}
 	err := s.End()
-	// A text of another kind is empty and has no place, and an error aliases these bytes.
-	if err == nil && d.texts == 1 && e.Part.Text != "" && e.Error == nil {
+	// What is no string gives an empty text and has no place, and an error aliases these bytes.
+	if err == nil && d.at != (jsonscan.Span{}) && e.Part.Text != "" && e.Error == nil {
 		d.template.Remember(data, d.at, d.skipped...)
 	}
 	return e, err
