@@ -111,7 +111,7 @@ func TestWireRoundTrip(t *testing.T) {
 			"config",
 			`{"max_tokens":9007199254740993,"temperature":0.7,"system_prompt":"","tools":[{"name":"f","description":"d"}],"tool_choice":"required","thinking_level":"xhigh",` +
 				`"thinking_summary":false,"prompt_caching":"enhance","fast_mode":true,"image_config":{"aspect_ratio":"16:9","image_size":"2K"},` +
-				`"tts_config":[{"voice":"v","speaker":"s"},{"voice":"w"}],"embedding_config":{"dimensions":256},"trace_id":"a/b","later":{"x":[1,2]},"seed":5}`,
+				`"tts_config":[{"voice":"v","speaker":"s"},{"voice":"w"}],"embedding_config":{"dimensions":256},"trace_id":"a/b","later":{"x":[1,2]},"n":5}`,
 			"",
 		},
 		{"config", `{"tools":[],"tool_choice":["f","g"],"image_config":{},"tts_config":[],"embedding_config":{}}`, ""},
