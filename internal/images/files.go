@@ -1,6 +1,9 @@
 package images
 
-import "encoding/base64"
+import (
+	"encoding/base64"
+	"strings"
+)
 
 // DataURL returns the data URL of a file.
 func DataURL(mediaType string, data []byte) string {
@@ -27,5 +30,6 @@ func FileName(name, mediaType string) string {
 	if name != "" {
 		return name
 	}
+	mediaType, _, _ = strings.Cut(strings.ToLower(mediaType), ";")
 	return "document" + endings[mediaType]
 }
