@@ -254,10 +254,17 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*genai.Re
 	if config.SystemPrompt != nil && *config.SystemPrompt != "" {
 		request.SystemInstruction = &genai.Content{Parts: []genai.Part{{Text: config.SystemPrompt}}}
 	}
-	if len(config.StopSequences) > 0 || config.Seed != nil || config.PresencePenalty != nil || config.FrequencyPenalty != nil {
+	if len(config.StopSequences) > 0 || config.Seed != nil {
 		given = true
 		generation.StopSequences, generation.Seed = config.StopSequences, config.Seed
-		generation.PresencePenalty, generation.FrequencyPenalty = config.PresencePenalty, config.FrequencyPenalty
+	}
+	if p := config.PresencePenalty; p != nil && *p != 0 { // some models refuse the field, whatever it says
+		given = true
+		generation.PresencePenalty = p
+	}
+	if p := config.FrequencyPenalty; p != nil && *p != 0 {
+		given = true
+		generation.FrequencyPenalty = p
 	}
 	if format := config.ResponseFormat; format != nil && format.Type != mmsp.FormatText {
 		given = true

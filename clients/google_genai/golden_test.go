@@ -54,7 +54,7 @@ var levels = []mmsp.ThinkingLevel{mmsp.ThinkingNone, mmsp.ThinkingLow, mmsp.Thin
 var rows = func() []string {
 	all := strings.Fields(`
 		config.top_p config.top_p.1 config.top_k config.stop_sequences config.stop_sequences.none config.seed
-		config.presence_penalty config.frequency_penalty config.parallel.true config.parallel.false config.format.text
+		config.presence_penalty config.presence_penalty.0 config.frequency_penalty.0 config.frequency_penalty config.parallel.true config.parallel.false config.format.text
 		config.format.json_object config.format.json_schema config.budget config.budget.0 config.budget.dynamic
 		config.budget.with_level config.verbosity config.service_tier config.service_tier.default config.service_tier.auto
 		config.user config.metadata config.budget.2.5 config.budget.2.5.dynamic config.budget.2.5.with_level
@@ -183,6 +183,8 @@ func goldens(server string) []golden {
 		{id: "tts.format", model: tts, config: `{"response_format":{"type":"json_object"}}`, err: "response_format"},
 		{id: "embedding.refused", model: embedding, config: `{"seed":1}`, err: "seed"},
 		{id: "item.tool_result.document", messages: user(result("k1", `"text":"a","images":["data:application/pdf;base64,QUJD"]`)), want: userParts(`{"functionResponse":{"name":"k1","response":{"result":"a"},"parts":[{"inlineData":{"mimeType":"application/pdf","data":"QUJD"}}]}}`)},
+		{id: "config.presence_penalty.0", config: `{"presence_penalty":0}`, want: contents(hi)},
+		{id: "config.frequency_penalty.0", config: `{"frequency_penalty":0}`, want: contents(hi)},
 		{id: "config.tools.empty", config: `{"tools":[],"tool_choice":"auto"}`, want: contents(hi)},
 		{
 			id: "config.tools.schema", config: `{"tools":[{"name":"f","description":"","parameters":{"$ref":"#/$defs/P","$defs":{"P":{"type":"object","properties":{"b":{"const":"x"},"a":{"type":["integer","null"]}},"required":["b"]}}}}]}`,

@@ -178,7 +178,7 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaire
 }
 
 // convertMedia makes a part of a picture or, in a data URL, of a document, which may have a name. OpenAI fetches remote
-// pictures themselves; the protocol takes no sound.
+// pictures itself; the protocol takes no sound.
 func (c *Client) convertMedia(url, detail, filename string) (openairesponses.ContentPart, error) {
 	mediaType, _, _ := images.ParseDataURL(url)
 	switch kind, _, _ := strings.Cut(mediaType, "/"); kind {
