@@ -58,7 +58,8 @@ var rows = func() []string {
 		config.format.json_object config.format.json_schema config.budget config.budget.0 config.budget.dynamic
 		config.budget.with_level config.verbosity config.service_tier config.service_tier.default config.service_tier.auto
 		config.user config.metadata config.budget.2.5 config.budget.2.5.dynamic config.budget.2.5.with_level
-		config.service_tier.unknown config.service_tier.vertex tts.format embedding.refused item.tool_result.document
+		config.service_tier.unknown config.service_tier.vertex tts.format embedding.refused.top_p embedding.refused.top_k embedding.refused.stop_sequences embedding.refused.seed embedding.refused.presence_penalty embedding.refused.frequency_penalty embedding.refused.response_format embedding.refused.verbosity embedding.refused.service_tier
+		item.tool_result.document
 		config.none config.temperature config.temperature.1 config.fast_mode config.prompt_caching.disable config.prompt_caching.enhance
 		config.prompt_caching.enable config.order.1 config.order.2 config.max_tokens config.system_prompt config.system_prompt.empty
 		config.thinking_summary.true config.thinking_summary.false config.thinking.both
@@ -181,7 +182,15 @@ func goldens(server string) []golden {
 		{id: "config.service_tier.unknown", config: `{"service_tier":"scale"}`, err: "service_tier"},
 		{id: "config.service_tier.vertex", model: "vertex:gemini-3.8-flash", config: `{"service_tier":"flex"}`, err: "service_tier"},
 		{id: "tts.format", model: tts, config: `{"response_format":{"type":"json_object"}}`, err: "response_format"},
-		{id: "embedding.refused", model: embedding, config: `{"seed":1}`, err: "seed"},
+		{id: "embedding.refused.top_p", model: embedding, config: `{"top_p":0.9}`, err: "top_p"},
+		{id: "embedding.refused.top_k", model: embedding, config: `{"top_k":40}`, err: "top_k"},
+		{id: "embedding.refused.stop_sequences", model: embedding, config: `{"stop_sequences":["END"]}`, err: "stop_sequences"},
+		{id: "embedding.refused.seed", model: embedding, config: `{"seed":1}`, err: "seed"},
+		{id: "embedding.refused.presence_penalty", model: embedding, config: `{"presence_penalty":1}`, err: "presence_penalty"},
+		{id: "embedding.refused.frequency_penalty", model: embedding, config: `{"frequency_penalty":1}`, err: "frequency_penalty"},
+		{id: "embedding.refused.response_format", model: embedding, config: `{"response_format":{"type":"json_object"}}`, err: "response_format"},
+		{id: "embedding.refused.verbosity", model: embedding, config: `{"verbosity":"low"}`, err: "verbosity"},
+		{id: "embedding.refused.service_tier", model: embedding, config: `{"service_tier":"flex"}`, err: "service_tier"},
 		{id: "item.tool_result.document", messages: user(result("k1", `"text":"a","images":["data:application/pdf;base64,QUJD"]`)), want: userParts(`{"functionResponse":{"name":"k1","response":{"result":"a"},"parts":[{"inlineData":{"mimeType":"application/pdf","data":"QUJD"}}]}}`)},
 		{id: "config.presence_penalty.0", config: `{"presence_penalty":0}`, want: contents(hi)},
 		{id: "config.frequency_penalty.0", config: `{"frequency_penalty":0}`, want: contents(hi)},
