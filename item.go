@@ -46,11 +46,13 @@ type Item struct {
 	Arguments  string   // tool_call: the raw JSON object text; in a delta a fragment of it
 	ToolCallID string   // tool_call, tool_result
 	ImageURL   string   // image_url: an http(s) or data URL
+	Detail     string   // image_url: how closely to look: auto, low, high or original; empty: the client decides
 	Images     []string // tool_result: URLs
 	IsError    bool     // tool_result: the tool failed
 
 	Data     []byte // inline_data, inline_thinking; base64 on the wire
 	MimeType string // inline_data, inline_thinking
+	Filename string // inline_data: of a document, if it has one
 
 	Embedding []float64 // embedding
 
@@ -83,6 +85,12 @@ func Text(text string) Item { return Item{Type: TextDone, Text: text} }
 
 // Thinking makes a thinking item.
 func Thinking(thinking string) Item { return Item{Type: ThinkingDone, Thinking: thinking} }
+
+// InlineData makes an item of bytes: a document or a sound in a user's turn, a picture or a sound in an answer. The file
+// name may be empty.
+func InlineData(data []byte, mimeType, filename string) Item {
+	return Item{Type: InlineDataDone, Data: data, MimeType: mimeType, Filename: filename}
+}
 
 // ImageURL makes an image item of an http(s) or data URL.
 func ImageURL(url string) Item { return Item{Type: ImageURLDone, ImageURL: url} }

@@ -152,7 +152,7 @@ func traceText(history []Message, config []byte, now time.Time) []byte {
 		switch name := string(s.Name()); {
 		case name == "trace_id":
 			s.Skip()
-		case name == "tools":
+		case name == "tools", name == "response_format":
 			fmt.Fprintf(&b, "  %s: %s\n", name, indentJSON(s.Raw(), "  "))
 		case s.Kind() == '"':
 			fmt.Fprintf(&b, "  %s: %s\n", name, s.Bytes())
@@ -215,7 +215,11 @@ func traceItem(b *bytes.Buffer, i *Item) {
 		if size >= 1000 {
 			size, unit = size/1024, "MB"
 		}
-		fmt.Fprintf(b, "%s: %s, %.2f %s\n", label, i.MimeType, size, unit)
+		fmt.Fprintf(b, "%s: %s, %.2f %s", label, i.MimeType, size, unit)
+		if i.Filename != "" {
+			fmt.Fprintf(b, ", %s", i.Filename)
+		}
+		b.WriteByte('\n')
 	case EmbeddingDone:
 		var values []string
 		for _, f := range i.Embedding[:min(len(i.Embedding), 5)] {

@@ -109,7 +109,7 @@ func TestTranscript(t *testing.T) {
 	history := []Message{
 		UserMessage(
 			Text("two\nlines"), ImageURL("https://x.test/a"), ToolResult("c1", "ok", "https://x.test/b", "https://x.test/c"),
-			Item{Type: InlineDataDone, Data: []byte("PAYLOAD" + strings.Repeat("x", 3000)), MimeType: "application/pdf"},
+			Item{Type: InlineDataDone, Data: []byte("PAYLOAD" + strings.Repeat("x", 3000)), MimeType: "application/pdf", Filename: "log.pdf"},
 		),
 		{
 			Role: RoleAssistant,
@@ -125,7 +125,8 @@ func TestTranscript(t *testing.T) {
 	}
 	config := &Config{
 		TraceID: "a", SystemPrompt: new("be <brief>"), Temperature: new(0.5), ToolChoice: &ToolChoice{Names: []string{"f"}},
-		Tools: []Tool{{Name: "f", Description: "d"}},
+		Tools:          []Tool{{Name: "f", Description: "d"}},
+		ResponseFormat: &ResponseFormat{Type: FormatJSONObject}, TopK: new(int64(3)), User: "u-1",
 	}
 	if err := NewTracer(dir).Save("a", "m-1", history, config); err != nil {
 		t.Fatal(err)
@@ -140,6 +141,7 @@ func TestTranscript(t *testing.T) {
 	}
 	ruler := strings.Repeat("-", 80)
 	want := `  temperature: 0.5
+  top_k: 3
   system_prompt: be <brief>
   tools: [
     {
@@ -148,6 +150,10 @@ func TestTranscript(t *testing.T) {
     }
   ]
   tool_choice: ["f"]
+  response_format: {
+    "type": "json_object"
+  }
+  user: u-1
   model: m-1
 
 [1] USER:
@@ -158,7 +164,7 @@ Image URL: https://x.test/a
 Tool Result (c1): ok
   Image 1: https://x.test/b
   Image 2: https://x.test/c
-Inline Data: application/pdf, 2.94 KB
+Inline Data: application/pdf, 2.94 KB, log.pdf
 
 [2] ASSISTANT:
 ` + ruler + `

@@ -2,6 +2,7 @@ package mmsp
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
@@ -52,6 +53,9 @@ func validateItem(role Role, item *Item) (field, reason string) {
 	case ImageURLDone:
 		if item.ImageURL == "" {
 			return ".image_url", "an image needs a URL"
+		}
+		if !slices.Contains([]string{"", "auto", "low", "high", "original"}, item.Detail) {
+			return ".detail", "one of auto, low, high, original is wanted"
 		}
 	case InlineDataDone, InlineThinkingDone:
 		if item.MimeType == "" {

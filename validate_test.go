@@ -8,7 +8,7 @@ import (
 
 func TestValidate(t *testing.T) {
 	if err := Validate([]Message{
-		UserMessage(Text(""), ImageURL("https://x.test/a"), Item{Type: InlineDataDone, MimeType: "application/pdf"}, ToolResult("c1", "", "https://x.test/b")),
+		UserMessage(Text(""), ImageURL("https://x.test/a"), Item{Type: ImageURLDone, ImageURL: "u", Detail: "original"}, InlineData(nil, "application/pdf", "a.pdf"), ToolResult("c1", "", "https://x.test/b")),
 		AssistantMessage(
 			Thinking(""), ToolCall("c1", "f", `{"a":[1]}`), ToolCall("c2", "f", ""), Item{Type: InlineThinkingDone, MimeType: "image/png"},
 			Item{Type: EmbeddingDone}, Item{Type: TextDone, Fidelity: Fidelity(`{"phase":"final"}`)},
@@ -42,6 +42,7 @@ func TestValidate(t *testing.T) {
 		{AssistantMessage(ToolCall("c", "f", "{} {}")), ".content_items[0].arguments"},
 		{AssistantMessage(ToolCall("c", "f", "null")), ".content_items[0].arguments"},
 		{UserMessage(ImageURL("")), ".content_items[0].image_url"},
+		{UserMessage(Item{Type: ImageURLDone, ImageURL: "u", Detail: "closely"}), ".content_items[0].detail"},
 		{UserMessage(Item{Type: InlineDataDone}), ".content_items[0].mime_type"},
 		{UserMessage(Item{Type: InlineThinkingDone}), ".content_items[0].mime_type"},
 		{AssistantMessage(Item{Type: TextDone, Fidelity: Fidelity(`[]`)}), ".content_items[0].fidelity"},

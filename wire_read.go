@@ -169,14 +169,14 @@ var itemFields = map[string][]string{
 	"text":            {"text"},
 	"thinking":        {"thinking"},
 	"tool_call":       {"name", "arguments", "tool_call_id"},
-	"inline_data":     {"data", "mime_type"},
+	"inline_data":     {"data", "mime_type", "filename"},
 	"inline_thinking": {"data", "mime_type"},
 	"embedding":       {"embedding"},
-	"image_url":       {"image_url"},
+	"image_url":       {"image_url", "detail"},
 	"tool_result":     {"text", "tool_call_id", "images", "is_error"},
 }
 
-var optionalFields = []string{"images", "is_error"}
+var optionalFields = []string{"images", "is_error", "filename", "detail"}
 
 // itemType looks ahead for the type of the item that comes next: it decides what the other fields are.
 func (r *wireReader) itemType() ItemType {
@@ -224,6 +224,8 @@ func (r *wireReader) item() (i Item) {
 			i.ToolCallID = r.string()
 		case "image_url":
 			i.ImageURL = r.string()
+		case "detail":
+			i.Detail = r.string()
 		case "images":
 			i.Images = r.strings()
 		case "is_error":
@@ -234,6 +236,8 @@ func (r *wireReader) item() (i Item) {
 			data = r.string()
 		case "mime_type":
 			i.MimeType = r.string()
+		case "filename":
+			i.Filename = r.string()
 		case "embedding":
 			i.Embedding = []float64{}
 			r.elements(func() {
@@ -389,6 +393,8 @@ func (r *wireReader) tool() (t Tool) {
 			t.Description = r.string()
 		case "parameters":
 			t.Parameters = r.object()
+		case "strict":
+			t.Strict = r.bool()
 		default:
 			r.extra(&t.Extra, name)
 		}
@@ -397,6 +403,42 @@ func (r *wireReader) tool() (t Tool) {
 		r.fail("a tool needs a name")
 	}
 	return t
+}
+
+func (r *wireReader) responseFormat() *ResponseFormat {
+	if r.scanner.Kind() != '{' {
+		r.kind('{', "an object")
+		return nil
+	}
+	var f ResponseFormat
+	r.fields(func(name string) {
+		switch name {
+		case "type":
+			f.Type = oneOf(r, FormatText, FormatJSONObject, FormatJSONSchema)
+		case "name":
+			f.Name = r.string()
+		case "description":
+			f.Description = r.string()
+		case "schema":
+			f.Schema = r.object()
+		case "strict":
+			f.Strict = r.bool()
+		default:
+			r.extra(&f.Extra, name)
+		}
+	})
+	missing := func(name string) {
+		r.path = append(r.path, name)
+		r.fail("the field is missing")
+		r.path = r.path[:len(r.path)-1]
+	}
+	if f.Type == "" {
+		missing(".type")
+	}
+	if f.Type == FormatJSONSchema && f.Schema == nil {
+		missing(".schema")
+	}
+	return &f
 }
 
 // oneOf reads a string that must be one of the given words.
@@ -429,6 +471,18 @@ func (r *wireReader) config() (c Config) {
 			c.MaxTokens = r.int()
 		case "temperature":
 			c.Temperature = r.float()
+		case "top_p":
+			c.TopP = r.float()
+		case "top_k":
+			c.TopK = r.int()
+		case "stop_sequences":
+			c.StopSequences = r.strings()
+		case "seed":
+			c.Seed = r.int()
+		case "presence_penalty":
+			c.PresencePenalty = r.float()
+		case "frequency_penalty":
+			c.FrequencyPenalty = r.float()
 		case "system_prompt":
 			if r.scanner.Kind() == '"' {
 				c.SystemPrompt = new(r.scanner.String())
@@ -451,8 +505,22 @@ func (r *wireReader) config() (c Config) {
 			}
 		case "thinking_level":
 			c.ThinkingLevel = oneOf(r, ThinkingNone, ThinkingLow, ThinkingMedium, ThinkingHigh, ThinkingXHigh, ThinkingMax)
+		case "thinking_budget":
+			c.ThinkingBudget = r.int()
 		case "thinking_summary":
 			c.ThinkingSummary = r.bool()
+		case "parallel_tool_calls":
+			c.ParallelToolCalls = r.bool()
+		case "response_format":
+			c.ResponseFormat = r.responseFormat()
+		case "verbosity":
+			c.Verbosity = oneOf(r, VerbosityLow, VerbosityMedium, VerbosityHigh)
+		case "service_tier":
+			c.ServiceTier = r.string()
+		case "user":
+			c.User = r.string()
+		case "metadata":
+			c.Metadata = r.object()
 		case "prompt_caching":
 			c.PromptCaching = oneOf(r, CachingEnable, CachingDisable, CachingEnhance)
 		case "fast_mode":

@@ -39,6 +39,10 @@ func TestWireRoundTrip(t *testing.T) {
 		{"item", `{"type":"tool_call.done","name":"f","arguments":"{\"a\":1}","tool_call_id":"c1"}`, `{"type":"tool_call.done","name":"f","arguments":{"a":1},"tool_call_id":"c1"}`},
 		{"item", `{"type":"tool_call.done","name":"f","arguments":"{\"a\":","tool_call_id":"c1"}`, ""},
 		{"item", `{"type":"inline_data.done","data":"AP8=","mime_type":"image/png","filename":"a.png"}`, ""},
+		{"item", `{"type":"inline_data.done","data":"AP8=","mime_type":"application/pdf","filename":"<log> ü.pdf","later":1}`, ""},
+		{"item", `{"type":"inline_data.done","data":"AP8=","mime_type":"a/b","filename":null}`, `{"type":"inline_data.done","data":"AP8=","mime_type":"a/b"}`},
+		{"item", `{"type":"text.done","text":"a","filename":7,"detail":{}}`, ""},
+		{"item", `{"type":"image_url.done","image_url":"https://x.test/a","detail":"closely"}`, ""}, // Validate judges the word
 		{"item", `{"type":"inline_data.delta","data":"","mime_type":"audio/pcm"}`, ""},
 		{"item", `{"type":"inline_thinking.done","data":"AP8=","mime_type":"image/png"}`, ""},
 		{"item", `{"data":"AP8=","mime_type":"image/png","type":"inline_data.done"}`, `{"type":"inline_data.done","data":"AP8=","mime_type":"image/png"}`},
@@ -106,12 +110,31 @@ func TestWireRoundTrip(t *testing.T) {
 		{"tool", `{"name":"f","description":"ü"}`, ""},
 		{"tool", `{"name":"f","parameters":null}`, `{"name":"f","description":""}`},
 
+		{"tool", `{"name":"f","description":"","strict":false,"later":1}`, ""},
+		{"tool", `{"strict":null,"name":"f"}`, `{"name":"f","description":""}`},
+
 		{"config", `{}`, ""},
+		{
+			"config",
+			`{"top_p":0.95,"top_k":40,"stop_sequences":["END","\n"],"seed":-9007199254740993,"presence_penalty":-2,"frequency_penalty":0,"parallel_tool_calls":false,` +
+				`"response_format":{"type":"json_schema","name":"log","description":"A <log>","schema":{"z":9007199254740993, "a":1.50},"strict":false,"later":{"x":1}},` +
+				`"thinking_budget":0,"verbosity":"high","service_tier":"flex","user":"u-1","metadata":{"trip":"9","n":1.50},"later":true}`,
+			"",
+		},
+		{"config", `{"response_format":{"type":"text"},"verbosity":"low"}`, ""},
+		{"config", `{"stop_sequences":[],"parallel_tool_calls":true,"response_format":{"type":"json_object","strict":true},"thinking_budget":-1,"verbosity":"medium","metadata":{}}`, ""},
+		{
+			"config",
+			`{"top_p":null,"top_k":null,"stop_sequences":null,"seed":null,"presence_penalty":null,"frequency_penalty":null,"parallel_tool_calls":null,"response_format":null,` +
+				`"thinking_budget":null,"verbosity":null,"service_tier":null,"user":null,"metadata":null}`,
+			`{}`,
+		},
+		{"config", `{"user":"","service_tier":"","response_format":{"schema":null,"strict":null,"name":null,"description":null,"type":"json_object"}}`, `{"response_format":{"type":"json_object"}}`},
 		{
 			"config",
 			`{"max_tokens":9007199254740993,"temperature":0.7,"system_prompt":"","tools":[{"name":"f","description":"d"}],"tool_choice":"required","thinking_level":"xhigh",` +
 				`"thinking_summary":false,"prompt_caching":"enhance","fast_mode":true,"image_config":{"aspect_ratio":"16:9","image_size":"2K"},` +
-				`"tts_config":[{"voice":"v","speaker":"s"},{"voice":"w"}],"embedding_config":{"dimensions":256},"trace_id":"a/b","later":{"x":[1,2]},"seed":5}`,
+				`"tts_config":[{"voice":"v","speaker":"s"},{"voice":"w"}],"embedding_config":{"dimensions":256},"trace_id":"a/b","later":{"x":[1,2]},"n":5}`,
 			"",
 		},
 		{"config", `{"tools":[],"tool_choice":["f","g"],"image_config":{},"tts_config":[],"embedding_config":{}}`, ""},
@@ -278,6 +301,8 @@ func TestParseMessagesErrors(t *testing.T) {
 		{item(`{"type":"inline_data.done","data":"AA=="}`), "messages[1].content_items[1].mime_type", "missing"},
 		{item(`{"type":"inline_data.done","data":"?","mime_type":"image/png"}`), "messages[1].content_items[1].data", "base64"},
 		{item(`{"type":"inline_data.done","data":[],"mime_type":"image/png"}`), "messages[1].content_items[1].data", "string"},
+		{item(`{"type":"inline_data.done","data":"","mime_type":"a/b","filename":1}`), "messages[1].content_items[1].filename", "string"},
+		{item(`{"type":"image_url.done","image_url":"u","detail":1}`), "messages[1].content_items[1].detail", "string"},
 		{item(`{"type":"embedding.done","embedding":"1"}`), "messages[1].content_items[1].embedding", "list"},
 		{item(`{"type":"embedding.done","embedding":[1,null]}`), "messages[1].content_items[1].embedding[1]", "number"},
 		{item(`{"type":"embedding.done","embedding":[1,1e999]}`), "messages[1].content_items[1].embedding[1]", "number"},
@@ -316,6 +341,27 @@ func TestParseConfigErrors(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ text, param, message string }{
+		{`{"top_p":"0.9"}`, "config.top_p", "number"},
+		{`{"top_k":1.5}`, "config.top_k", "integer"},
+		{`{"stop_sequences":"END"}`, "config.stop_sequences", "list"},
+		{`{"stop_sequences":["a",1]}`, "config.stop_sequences[1]", "string"},
+		{`{"seed":"7"}`, "config.seed", "integer"},
+		{`{"presence_penalty":[]}`, "config.presence_penalty", "number"},
+		{`{"frequency_penalty":true}`, "config.frequency_penalty", "number"},
+		{`{"parallel_tool_calls":"no"}`, "config.parallel_tool_calls", "true or false"},
+		{`{"response_format":"json"}`, "config.response_format", "object"},
+		{`{"response_format":{}}`, "config.response_format.type", "missing"},
+		{`{"response_format":{"type":"xml"}}`, "config.response_format.type", "text, json_object, json_schema"},
+		{`{"response_format":{"type":"json_schema"}}`, "config.response_format.schema", "missing"},
+		{`{"response_format":{"type":"json_schema","schema":"x"}}`, "config.response_format.schema", "object"},
+		{`{"response_format":{"type":"json_schema","schema":{},"strict":1}}`, "config.response_format.strict", "true or false"},
+		{`{"response_format":{"type":"json_schema","schema":{},"name":1}}`, "config.response_format.name", "string"},
+		{`{"thinking_budget":"much"}`, "config.thinking_budget", "integer"},
+		{`{"verbosity":"chatty"}`, "config.verbosity", "low, medium, high"},
+		{`{"service_tier":1}`, "config.service_tier", "string"},
+		{`{"user":1}`, "config.user", "string"},
+		{`{"metadata":"x"}`, "config.metadata", "object"},
+		{`{"tools":[{"name":"f","strict":"yes"}]}`, "config.tools[0].strict", "true or false"},
 		{`[]`, "config", "object"},
 		{`{`, "config", "JSON"},
 		{`{"max_tokens":"1"}`, "config.max_tokens", "integer"},

@@ -138,6 +138,7 @@ func (w *objectWriter) item(i *Item) {
 	case "inline_data", "inline_thinking":
 		w.base64("data", i.Data)
 		w.string("mime_type", i.MimeType)
+		w.optionalString("filename", i.Filename)
 	case "embedding":
 		w.key("embedding")
 		w.dst = append(w.dst, '[')
@@ -150,6 +151,7 @@ func (w *objectWriter) item(i *Item) {
 		w.dst = append(w.dst, ']')
 	case "image_url":
 		w.string("image_url", i.ImageURL)
+		w.optionalString("detail", i.Detail)
 	case "tool_result":
 		w.string("text", i.Text)
 		if i.Images != nil {
@@ -271,7 +273,7 @@ func (m *Message) AppendJSON(dst []byte) []byte {
 	return w.dst
 }
 
-// AppendJSON appends the tool as callers write it and as OpenAI's protocols take it: name, description, parameters.
+// AppendJSON appends the tool as callers write it and as OpenAI's protocols take it: name, description, parameters, strict.
 func (t *Tool) AppendJSON(dst []byte) []byte {
 	w := objectWriter{dst}
 	w.open()
@@ -279,6 +281,9 @@ func (t *Tool) AppendJSON(dst []byte) []byte {
 	w.string("description", t.Description)
 	if t.Parameters != nil {
 		w.raw("parameters", t.Parameters)
+	}
+	if t.Strict != nil {
+		w.bool("strict", *t.Strict)
 	}
 	w.extra(t.Extra)
 	w.close()
@@ -294,6 +299,24 @@ func (c *Config) AppendJSON(dst []byte) []byte {
 	}
 	if c.Temperature != nil {
 		w.float("temperature", *c.Temperature)
+	}
+	if c.TopP != nil {
+		w.float("top_p", *c.TopP)
+	}
+	if c.TopK != nil {
+		w.int("top_k", *c.TopK)
+	}
+	if c.StopSequences != nil {
+		w.strings("stop_sequences", c.StopSequences)
+	}
+	if c.Seed != nil {
+		w.int("seed", *c.Seed)
+	}
+	if c.PresencePenalty != nil {
+		w.float("presence_penalty", *c.PresencePenalty)
+	}
+	if c.FrequencyPenalty != nil {
+		w.float("frequency_penalty", *c.FrequencyPenalty)
 	}
 	if c.SystemPrompt != nil {
 		w.string("system_prompt", *c.SystemPrompt)
@@ -316,13 +339,40 @@ func (c *Config) AppendJSON(dst []byte) []byte {
 			w.strings("tool_choice", c.ToolChoice.Names)
 		}
 	}
+	if c.ParallelToolCalls != nil {
+		w.bool("parallel_tool_calls", *c.ParallelToolCalls)
+	}
+	if f := c.ResponseFormat; f != nil {
+		w.key("response_format")
+		w.open()
+		w.string("type", f.Type)
+		w.optionalString("name", f.Name)
+		w.optionalString("description", f.Description)
+		if f.Schema != nil {
+			w.raw("schema", f.Schema)
+		}
+		if f.Strict != nil {
+			w.bool("strict", *f.Strict)
+		}
+		w.extra(f.Extra)
+		w.close()
+	}
 	w.optionalString("thinking_level", string(c.ThinkingLevel))
+	if c.ThinkingBudget != nil {
+		w.int("thinking_budget", *c.ThinkingBudget)
+	}
 	if c.ThinkingSummary != nil {
 		w.bool("thinking_summary", *c.ThinkingSummary)
 	}
+	w.optionalString("verbosity", string(c.Verbosity))
 	w.optionalString("prompt_caching", string(c.PromptCaching))
 	if c.FastMode {
 		w.bool("fast_mode", true)
+	}
+	w.optionalString("service_tier", c.ServiceTier)
+	w.optionalString("user", c.User)
+	if c.Metadata != nil {
+		w.raw("metadata", c.Metadata)
 	}
 	if c.ImageConfig != nil {
 		w.key("image_config")

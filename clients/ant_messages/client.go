@@ -4,6 +4,7 @@ package antmessages
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/internal/credentials"
@@ -114,6 +116,15 @@ func (c *Client) convertToolChoice(choice *mmsp.ToolChoice, thinking *anthropic.
 	return nil, c.unsupported("tool_choice", "Messages takes auto, required, none or the name of one tool")
 }
 
+// convertUser returns who asks, which the protocol has one place for.
+func (c *Client) convertUser(config *mmsp.Config) string {
+	var metadata struct {
+		UserID string `json:"user_id"`
+	}
+	_ = json.Unmarshal(config.Metadata, &metadata) // of what else it holds the protocol knows nothing
+	return cmp.Or(config.User, metadata.UserID)
+}
+
 // transformUniConfigToModelConfig turns the config into the request but for its messages.
 func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropic.Request, error) {
 	request := &anthropic.Request{Model: c.model, MaxTokens: defaultMaxTokens, Stream: true}
@@ -123,9 +134,23 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropi
 	if config.MaxTokens != nil {
 		request.MaxTokens = *config.MaxTokens
 	}
-	request.Temperature = config.Temperature
-	if config.ThinkingLevel != "" {
-		request.Thinking, request.OutputConfig = c.convertThinkingLevel(config.ThinkingLevel)
+	request.Temperature, request.TopP, request.TopK = config.Temperature, config.TopP, config.TopK
+	request.StopSequences = config.StopSequences
+	for _, p := range []struct {
+		name  string
+		given bool
+	}{
+		{"seed", config.Seed != nil},
+		{"presence_penalty", config.PresencePenalty != nil && *config.PresencePenalty != 0},
+		{"frequency_penalty", config.FrequencyPenalty != nil && *config.FrequencyPenalty != 0},
+		{"verbosity", config.Verbosity != ""},
+	} {
+		if p.given {
+			return nil, c.unsupported(p.name, "Messages has no "+p.name)
+		}
+	}
+	if level := config.EffectiveThinkingLevel(); level != "" {
+		request.Thinking, request.OutputConfig = c.convertThinkingLevel(level)
 	}
 	if config.ThinkingSummary != nil {
 		if request.Thinking == nil {
@@ -142,7 +167,7 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropi
 		tools := []anthropic.Tool{}
 		for i := range config.Tools {
 			tool := &config.Tools[i]
-			tools = append(tools, anthropic.Tool{Name: tool.Name, Description: tool.Description, InputSchema: tool.Parameters, Extra: tool.Extra})
+			tools = append(tools, anthropic.Tool{Name: tool.Name, Description: tool.Description, InputSchema: tool.Parameters, Strict: tool.Strict, Extra: tool.Extra})
 		}
 		request.Tools = &tools
 	}
@@ -151,6 +176,33 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropi
 		if request.ToolChoice, err = c.convertToolChoice(config.ToolChoice, request.Thinking); err != nil {
 			return nil, err
 		}
+	}
+	if config.ParallelToolCalls != nil && !*config.ParallelToolCalls && len(config.Tools) > 0 {
+		if request.ToolChoice == nil {
+			request.ToolChoice = &anthropic.ToolChoice{Type: mmsp.ToolChoiceAuto}
+		}
+		request.ToolChoice.DisableParallelToolUse = request.ToolChoice.Type != mmsp.ToolChoiceNone // which refuses the field
+	}
+	if format := config.ResponseFormat; format != nil && format.Type != mmsp.FormatText {
+		if format.Type != mmsp.FormatJSONSchema {
+			return nil, c.unsupported("response_format", "Messages has no JSON without a schema; only json_schema is possible")
+		}
+		if request.OutputConfig == nil {
+			request.OutputConfig = &anthropic.OutputConfig{}
+		}
+		request.OutputConfig.Format = &anthropic.Format{Type: format.Type, Schema: format.Schema}
+	}
+	switch config.ServiceTier {
+	case "":
+	case "auto", "standard_only":
+		request.ServiceTier = config.ServiceTier
+	case "default", "standard":
+		request.ServiceTier = "standard_only"
+	default:
+		return nil, c.unsupported("service_tier", "Messages has the service tiers auto and standard_only")
+	}
+	if userID := c.convertUser(config); userID != "" {
+		request.Metadata = &anthropic.Metadata{UserID: userID}
 	}
 	if config.FastMode {
 		request.Speed = "fast"
@@ -161,16 +213,27 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropi
 	return request, nil
 }
 
-// convertImage makes an image block. The provider fetches remote pictures itself.
-func (c *Client) convertImage(url string) (anthropic.Block, error) {
+// convertMedia makes a block of a picture or, in a data URL, of a document, which may have a name. The provider fetches
+// remote pictures itself.
+func (c *Client) convertMedia(url, filename string) (anthropic.Block, error) {
 	if len(url) < 5 || !strings.EqualFold(url[:5], "data:") {
 		return anthropic.Block{Type: "image", Source: &anthropic.Source{Type: "url", URL: url}}, nil
 	}
 	mediaType, payload, ok := images.ParseDataURL(url)
-	if !ok || mediaType == "" {
+	switch {
+	case !ok || mediaType == "":
 		return anthropic.Block{}, errors.New("a data URL must be base64 and name its media type")
+	case strings.HasPrefix(mediaType, "image/"):
+		return anthropic.Block{Type: "image", Source: &anthropic.Source{Type: "base64", MediaType: mediaType, Data: payload}}, nil
+	case mediaType == "application/pdf":
+		return anthropic.Block{Type: "document", Source: &anthropic.Source{Type: "base64", MediaType: mediaType, Data: payload}, Title: filename}, nil
+	case strings.HasPrefix(mediaType, "text/"), mediaType == "application/json":
+		if text := images.Decode(payload); utf8.Valid(text) && len(bytes.TrimSpace(text)) > 0 {
+			return anthropic.Block{Type: "document", Source: &anthropic.Source{Type: "text", MediaType: "text/plain", Data: string(text)}, Title: filename}, nil
+		}
+		return anthropic.Block{}, errors.New("a document of text must be UTF-8 and not blank")
 	}
-	return anthropic.Block{Type: "image", Source: &anthropic.Source{Type: "base64", MediaType: mediaType, Data: payload}}, nil
+	return anthropic.Block{}, fmt.Errorf("%s cannot send %s, only pictures, PDF and text", class, mediaType)
 }
 
 // convertToolCallID writes an id that another provider gave in the characters that Messages allows in one.
@@ -206,9 +269,18 @@ func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]ant
 					content = append(content, anthropic.Block{Type: "text", Text: item.Text})
 				}
 			case mmsp.ImageURLDone:
-				block, err := c.convertImage(item.ImageURL)
+				block, err := c.convertMedia(item.ImageURL, "")
 				if err != nil {
 					return nil, invalid(".image_url", err.Error())
+				}
+				content = append(content, block)
+			case mmsp.InlineDataDone:
+				if message.Role == mmsp.RoleAssistant {
+					return nil, invalid("", fmt.Sprintf("%s cannot send %s items of the model's own", class, item.Type))
+				}
+				block, err := c.convertMedia(images.DataURL(item.MimeType, item.Data), item.Filename)
+				if err != nil {
+					return nil, invalid("", err.Error())
 				}
 				content = append(content, block)
 			case mmsp.ThinkingDone:
@@ -248,7 +320,7 @@ func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]ant
 					result.Content = append(result.Content, anthropic.Block{Type: "text", Text: item.Text})
 				}
 				for j, url := range item.Images {
-					block, err := c.convertImage(url)
+					block, err := c.convertMedia(url, "")
 					if err != nil {
 						return nil, invalid(fmt.Sprintf(".images[%d]", j), err.Error())
 					}

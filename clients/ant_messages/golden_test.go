@@ -14,6 +14,11 @@ import (
 
 // rows names everything that decides what a request says. Each has a case below, and each case is of a row.
 var rows = strings.Fields(`
+	top_p top_p.1 top_k stop_sequences stop_sequences.none seed presence_penalty presence_penalty.0 frequency_penalty
+	frequency_penalty.0 parallel.true parallel.false format.text format.json_object format.json_schema budget budget.0
+	budget.dynamic budget.with_level verbosity service_tier service_tier.default service_tier.auto user metadata
+	user.over_metadata tools.strict format.with_effort parallel.false.with_tools parallel.false.required
+	parallel.false.no_call inline.pdf inline.text inline.text.not_utf8 inline.image inline.assistant tool_result.document
 	always system_prompt system_prompt.empty max_tokens temperature temperature.1
 	tools tools.empty tools.without_parameters tools.other_keys
 	ignored.image_config ignored.tts_config ignored.embedding_config
@@ -202,7 +207,44 @@ var cases = slices.Concat(
 		says("tool_result.error", user(`{"type":"tool_result.done","text":"broken","tool_call_id":"3","is_error":true}`), userTurn(`{"type":"tool_result","tool_use_id":"3","content":[{"type":"text","text":"broken"}],"is_error":true}`)),
 		says("tool_result.empty", user(`{"type":"tool_result.done","text":"","tool_call_id":"4"}`), userTurn(`{"type":"tool_result","tool_use_id":"4"}`)),
 		invalid("tool_result.bad_image", user(`{"type":"tool_result.done","text":"a","tool_call_id":"1","images":["https://x.example/a.png","data:x"]}`), "messages[0].content_items[0].images[1]"),
-		invalid("refused.inline_data", user(`{"type":"inline_data.done","data":"QUJD","mime_type":"image/png"}`), "messages[0].content_items[0]"),
+		sets("top_p", "m-1", `{"top_p":0.9}`, head+`"top_p":0.9,`+tail),
+		sets("top_p.1", "m-1", `{"top_p":1}`, head+`"top_p":1,`+tail),
+		sets("top_k", "m-1", `{"top_k":40}`, head+`"top_k":40,`+tail),
+		sets("stop_sequences", "m-1", `{"stop_sequences":["END","<\n"]}`, head+`"stop_sequences":["END","<\n"],`+tail),
+		sets("stop_sequences.none", "m-1", `{"stop_sequences":[]}`, head+tail),
+		refuses("seed", "m-1", `{"seed":9007199254740993}`, "seed"),
+		refuses("presence_penalty", "m-1", `{"presence_penalty":-0.5}`, "presence_penalty"),
+		sets("presence_penalty.0", "m-1", `{"presence_penalty":0}`, head+tail),
+		refuses("frequency_penalty", "m-1", `{"frequency_penalty":1.5}`, "frequency_penalty"),
+		sets("frequency_penalty.0", "m-1", `{"frequency_penalty":0}`, head+tail),
+		sets("parallel.true", "m-1", `{"parallel_tool_calls":true}`, head+tail),
+		sets("parallel.false", "m-1", `{"parallel_tool_calls":false}`, head+tail),
+		sets("format.text", "m-1", `{"response_format":{"type":"text"}}`, head+tail),
+		refuses("format.json_object", "m-1", `{"response_format":{"type":"json_object"}}`, "response_format"),
+		sets("format.json_schema", "m-1", `{"response_format":{"type":"json_schema","name":"log","description":"A <log>","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}},"strict":true}}`, head+`"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}}}},`+tail),
+		sets("budget", "m-1", `{"thinking_budget":20000}`, head+`"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},`+tail),
+		sets("budget.0", "m-1", `{"thinking_budget":0}`, head+`"thinking":{"type":"disabled"},`+tail),
+		sets("budget.dynamic", "m-1", `{"thinking_budget":-1}`, head+tail),
+		sets("budget.with_level", "m-1", `{"thinking_budget":20000,"thinking_level":"low"}`, head+`"thinking":{"type":"adaptive"},"output_config":{"effort":"low"},`+tail),
+		refuses("verbosity", "m-1", `{"verbosity":"low"}`, "verbosity"),
+		refuses("service_tier", "m-1", `{"service_tier":"flex"}`, "service_tier"),
+		sets("service_tier.default", "m-1", `{"service_tier":"default"}`, head+`"service_tier":"standard_only",`+tail),
+		sets("service_tier.auto", "m-1", `{"service_tier":"auto"}`, head+`"service_tier":"auto",`+tail),
+		sets("user", "m-1", `{"user":"u-4711"}`, head+`"metadata":{"user_id":"u-4711"},`+tail),
+		sets("metadata", "m-1", `{"metadata":{"trip":"9","user_id":"m-1"}}`, head+`"metadata":{"user_id":"m-1"},`+tail),
+		sets("user.over_metadata", "m-1", `{"user":"u-4711","metadata":{"user_id":"m-1"}}`, head+`"metadata":{"user_id":"u-4711"},`+tail),
+		sets("tools.strict", "m-1", `{"tools":[{"name":"f","description":"d","parameters":{},"strict":false}]}`, head+tail+`,"tools":[{"name":"f","description":"d","input_schema":{},"strict":false}]`),
+		sets("format.with_effort", "m-1", `{"thinking_level":"high","response_format":{"type":"json_schema","schema":{"type":"object"}}}`, head+`"thinking":{"type":"adaptive"},"output_config":{"effort":"high","format":{"type":"json_schema","schema":{"type":"object"}}},`+tail),
+		sets("parallel.false.with_tools", "m-1", `{"tools":[{"name":"f","description":"d"}],"parallel_tool_calls":false}`, head+tail+`,"tools":[{"name":"f","description":"d"}],"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`),
+		sets("parallel.false.required", "m-1", `{"tools":[{"name":"f","description":"d"}],"parallel_tool_calls":false,"tool_choice":"required"}`, head+tail+`,"tools":[{"name":"f","description":"d"}],"tool_choice":{"type":"any","disable_parallel_tool_use":true}`),
+		sets("parallel.false.no_call", "m-1", `{"tools":[{"name":"f","description":"d"}],"parallel_tool_calls":false,"tool_choice":"none"}`, head+tail+`,"tools":[{"name":"f","description":"d"}],"tool_choice":{"type":"none"}`),
+		says("inline.pdf", user(`{"type":"inline_data.done","data":"QUJD","mime_type":"application/pdf","filename":"<log>.pdf"}`), userTurn(`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"QUJD"},"title":"<log>.pdf"}`)),
+		says("inline.text", user(`{"type":"inline_data.done","data":"YSxiCg==","mime_type":"text/csv"}`), userTurn(`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"a,b\n"}}`)),
+		invalid("inline.text.not_utf8", user(`{"type":"inline_data.done","data":"/w==","mime_type":"text/csv"}`), "messages[0].content_items[0]"),
+		says("inline.image", user(`{"type":"inline_data.done","data":"QUJD","mime_type":"image/png"}`), userTurn(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}`)),
+		invalid("inline.assistant", assistant(`{"type":"inline_data.done","data":"QUJD","mime_type":"image/png"}`), "messages[1].content_items[0]"),
+		says("tool_result.document", user(`{"type":"tool_result.done","text":"a","tool_call_id":"1","images":["data:application/pdf;base64,QUJD"]}`), userTurn(`{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"a"},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"QUJD"}}]}`)),
+		invalid("refused.inline_data", user(`{"type":"inline_data.done","data":"QUJD","mime_type":"audio/wav"}`), "messages[0].content_items[0]"),
 		invalid("refused.inline_thinking", assistant(`{"type":"inline_thinking.done","data":"QUJD","mime_type":"image/png"}`), "messages[1].content_items[0]"),
 		invalid("refused.embedding", user(`{"type":"text.done","text":"a"},{"type":"embedding.done","embedding":[1]}`), "messages[0].content_items[1]"),
 	},

@@ -4,6 +4,7 @@ package anthropicofficial
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/internal/awsevents"
@@ -140,6 +142,15 @@ func (c *Client) convertToolChoice(choice *mmsp.ToolChoice) (*anthropic.ToolChoi
 	return nil, c.unsupported("tool_choice", "Messages takes auto, required, none or the name of one tool")
 }
 
+// convertUser returns who asks, which the protocol has one place for.
+func (c *Client) convertUser(config *mmsp.Config) string {
+	var metadata struct {
+		UserID string `json:"user_id"`
+	}
+	_ = json.Unmarshal(config.Metadata, &metadata) // of what else it holds the protocol knows nothing
+	return cmp.Or(config.User, metadata.UserID)
+}
+
 // transformUniConfigToModelConfig turns the config into the request but for its messages.
 func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropic.Request, error) {
 	request := &anthropic.Request{Model: c.model, MaxTokens: defaultMaxTokens, Stream: true}
@@ -152,8 +163,28 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropi
 	if config.Temperature != nil && *config.Temperature != 1 {
 		return nil, c.unsupported("temperature", "Claude takes no temperature other than 1")
 	}
-	if config.ThinkingLevel != "" {
-		request.Thinking, request.OutputConfig = c.convertThinkingLevel(config.ThinkingLevel)
+	for _, p := range []struct {
+		name  string
+		given bool
+	}{
+		{"top_p", config.TopP != nil && *config.TopP != 1},
+		{"top_k", config.TopK != nil},
+		{"seed", config.Seed != nil},
+		{"presence_penalty", config.PresencePenalty != nil && *config.PresencePenalty != 0},
+		{"frequency_penalty", config.FrequencyPenalty != nil && *config.FrequencyPenalty != 0},
+		{"verbosity", config.Verbosity != ""},
+	} {
+		if p.given {
+			return nil, c.unsupported(p.name, "Claude has no "+p.name)
+		}
+	}
+	request.StopSequences = config.StopSequences
+	budget := config.ThinkingBudget
+	switch level := config.EffectiveThinkingLevel(); {
+	case config.ThinkingLevel == "" && budget != nil && c.isModel("4-5", "4-6") && *budget >= anthropic.MinBudgetTokens && *budget < request.MaxTokens:
+		request.Thinking = &anthropic.Thinking{Type: "enabled", BudgetTokens: *budget} // later ones refuse it
+	case level != "":
+		request.Thinking, request.OutputConfig = c.convertThinkingLevel(level)
 	}
 	if config.ThinkingSummary != nil {
 		if request.Thinking == nil {
@@ -170,7 +201,7 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropi
 		tools := []anthropic.Tool{}
 		for i := range config.Tools {
 			tool := &config.Tools[i]
-			tools = append(tools, anthropic.Tool{Name: tool.Name, Description: tool.Description, InputSchema: tool.Parameters, Extra: tool.Extra})
+			tools = append(tools, anthropic.Tool{Name: tool.Name, Description: tool.Description, InputSchema: tool.Parameters, Strict: tool.Strict, Extra: tool.Extra})
 		}
 		request.Tools = &tools
 	}
@@ -179,6 +210,36 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropi
 		if request.ToolChoice, err = c.convertToolChoice(config.ToolChoice); err != nil {
 			return nil, err
 		}
+	}
+	if config.ParallelToolCalls != nil && !*config.ParallelToolCalls && len(config.Tools) > 0 {
+		if request.ToolChoice == nil {
+			request.ToolChoice = &anthropic.ToolChoice{Type: mmsp.ToolChoiceAuto}
+		}
+		request.ToolChoice.DisableParallelToolUse = request.ToolChoice.Type != mmsp.ToolChoiceNone // which refuses the field
+	}
+	if format := config.ResponseFormat; format != nil && format.Type != mmsp.FormatText {
+		if format.Type != mmsp.FormatJSONSchema {
+			return nil, c.unsupported("response_format", "Messages has no JSON without a schema; only json_schema is possible")
+		}
+		if request.OutputConfig == nil {
+			request.OutputConfig = &anthropic.OutputConfig{}
+		}
+		request.OutputConfig.Format = &anthropic.Format{Type: format.Type, Schema: format.Schema}
+	}
+	if c.aws != nil && config.ServiceTier != "" {
+		return nil, c.unsupported("service_tier", "Bedrock has no service tiers in its requests")
+	}
+	switch config.ServiceTier {
+	case "":
+	case "auto", "standard_only":
+		request.ServiceTier = config.ServiceTier
+	case "default", "standard":
+		request.ServiceTier = "standard_only"
+	default:
+		return nil, c.unsupported("service_tier", "Messages has the service tiers auto and standard_only")
+	}
+	if userID := c.convertUser(config); userID != "" && c.aws == nil {
+		request.Metadata = &anthropic.Metadata{UserID: userID}
 	}
 	if config.FastMode {
 		if c.aws != nil {
@@ -198,8 +259,9 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropi
 	return request, nil
 }
 
-// convertImage makes an image block. Anthropic fetches remote pictures itself; Bedrock takes them only inline.
-func (c *Client) convertImage(ctx context.Context, url string) (anthropic.Block, error) {
+// convertMedia makes a block of a picture or, in a data URL, of a document, which may have a name. Anthropic fetches remote
+// pictures itself; Bedrock takes them only inline.
+func (c *Client) convertMedia(ctx context.Context, url, filename string) (anthropic.Block, error) {
 	remote := len(url) < 5 || !strings.EqualFold(url[:5], "data:")
 	if remote && c.aws == nil {
 		return anthropic.Block{Type: "image", Source: &anthropic.Source{Type: "url", URL: url}}, nil
@@ -211,10 +273,20 @@ func (c *Client) convertImage(ctx context.Context, url string) (anthropic.Block,
 		}
 	}
 	mediaType, payload, ok := images.ParseDataURL(url)
-	if !ok || mediaType == "" {
+	switch {
+	case !ok || mediaType == "":
 		return anthropic.Block{}, errors.New("a data URL must be base64 and name its media type")
+	case strings.HasPrefix(mediaType, "image/"):
+		return anthropic.Block{Type: "image", Source: &anthropic.Source{Type: "base64", MediaType: mediaType, Data: payload}}, nil
+	case mediaType == "application/pdf":
+		return anthropic.Block{Type: "document", Source: &anthropic.Source{Type: "base64", MediaType: mediaType, Data: payload}, Title: filename}, nil
+	case strings.HasPrefix(mediaType, "text/"), mediaType == "application/json":
+		if text := images.Decode(payload); utf8.Valid(text) && len(bytes.TrimSpace(text)) > 0 {
+			return anthropic.Block{Type: "document", Source: &anthropic.Source{Type: "text", MediaType: "text/plain", Data: string(text)}, Title: filename}, nil
+		}
+		return anthropic.Block{}, errors.New("a document of text must be UTF-8 and not blank")
 	}
-	return anthropic.Block{Type: "image", Source: &anthropic.Source{Type: "base64", MediaType: mediaType, Data: payload}}, nil
+	return anthropic.Block{}, fmt.Errorf("%s cannot send %s, only pictures, PDF and text", class, mediaType)
 }
 
 // convertToolCallID writes an id that another provider gave in the characters that Messages allows in one.
@@ -249,9 +321,18 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 					content = append(content, anthropic.Block{Type: "text", Text: item.Text})
 				}
 			case mmsp.ImageURLDone:
-				block, err := c.convertImage(ctx, item.ImageURL)
+				block, err := c.convertMedia(ctx, item.ImageURL, "")
 				if err != nil {
 					return nil, invalid(".image_url", err.Error())
+				}
+				content = append(content, block)
+			case mmsp.InlineDataDone:
+				if message.Role == mmsp.RoleAssistant {
+					return nil, invalid("", fmt.Sprintf("%s cannot send %s items of the model's own", class, item.Type))
+				}
+				block, err := c.convertMedia(ctx, images.DataURL(item.MimeType, item.Data), item.Filename)
+				if err != nil {
+					return nil, invalid("", err.Error())
 				}
 				content = append(content, block)
 			case mmsp.ThinkingDone:
@@ -281,7 +362,7 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 					result.Content = append(result.Content, anthropic.Block{Type: "text", Text: item.Text})
 				}
 				for j, url := range item.Images {
-					block, err := c.convertImage(ctx, url)
+					block, err := c.convertMedia(ctx, url, "")
 					if err != nil {
 						return nil, invalid(fmt.Sprintf(".images[%d]", j), err.Error())
 					}

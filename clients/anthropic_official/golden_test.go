@@ -14,6 +14,13 @@ import (
 
 // rows names everything that decides what a request says. Each has a case below, and each case is of a row.
 var rows = strings.Fields(`
+	top_p top_p.1 top_k stop_sequences stop_sequences.none seed presence_penalty presence_penalty.0 frequency_penalty
+	frequency_penalty.0 parallel.true parallel.false format.text format.json_object format.json_schema budget budget.0
+	budget.dynamic budget.with_level verbosity service_tier service_tier.default service_tier.auto user metadata
+	user.over_metadata tools.strict format.with_effort parallel.false.with_tools parallel.false.required
+	parallel.false.no_call inline.pdf inline.text inline.text.not_utf8 inline.image inline.assistant tool_result.document
+	budget.4-6 budget.4-6.summary budget.4-6.with_level budget.4-6.too_small budget.4-6.too_large service_tier.bedrock
+	user.bedrock
 	always bedrock.always bedrock.escaped_id bedrock.betas
 	system_prompt system_prompt.empty max_tokens temperature.1 temperature.other
 	tools tools.empty tools.without_parameters tools.other_keys
@@ -266,7 +273,51 @@ var cases = slices.Concat(
 		says("tool_result.error", user(`{"type":"tool_result.done","text":"broken","tool_call_id":"3","is_error":true}`), userTurn(`{"type":"tool_result","tool_use_id":"3","content":[{"type":"text","text":"broken"}],"is_error":true}`)),
 		says("tool_result.empty", user(`{"type":"tool_result.done","text":"","tool_call_id":"4"}`), userTurn(`{"type":"tool_result","tool_use_id":"4"}`)),
 		invalid("tool_result.bad_image", user(`{"type":"tool_result.done","text":"a","tool_call_id":"1","images":["https://x.example/a.png","data:x"]}`), "messages[0].content_items[0].images[1]"),
-		invalid("refused.inline_data", user(`{"type":"inline_data.done","data":"QUJD","mime_type":"image/png"}`), "messages[0].content_items[0]"),
+		refuses("top_p", "claude-x", `{"top_p":0.9}`, "top_p"),
+		sets("top_p.1", "claude-x", `{"top_p":1}`, head+tail),
+		refuses("top_k", "claude-x", `{"top_k":40}`, "top_k"),
+		sets("stop_sequences", "claude-x", `{"stop_sequences":["END","<\n"]}`, head+`"stop_sequences":["END","<\n"],`+tail),
+		sets("stop_sequences.none", "claude-x", `{"stop_sequences":[]}`, head+tail),
+		refuses("seed", "claude-x", `{"seed":9007199254740993}`, "seed"),
+		refuses("presence_penalty", "claude-x", `{"presence_penalty":-0.5}`, "presence_penalty"),
+		sets("presence_penalty.0", "claude-x", `{"presence_penalty":0}`, head+tail),
+		refuses("frequency_penalty", "claude-x", `{"frequency_penalty":1.5}`, "frequency_penalty"),
+		sets("frequency_penalty.0", "claude-x", `{"frequency_penalty":0}`, head+tail),
+		sets("parallel.true", "claude-x", `{"parallel_tool_calls":true}`, head+tail),
+		sets("parallel.false", "claude-x", `{"parallel_tool_calls":false}`, head+tail),
+		sets("format.text", "claude-x", `{"response_format":{"type":"text"}}`, head+tail),
+		refuses("format.json_object", "claude-x", `{"response_format":{"type":"json_object"}}`, "response_format"),
+		sets("format.json_schema", "claude-x", `{"response_format":{"type":"json_schema","name":"log","description":"A <log>","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}},"strict":true}}`, head+`"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}}}},`+tail),
+		sets("budget", "claude-x", `{"thinking_budget":20000}`, head+`"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},`+tail),
+		sets("budget.0", "claude-x", `{"thinking_budget":0}`, head+tail),
+		sets("budget.dynamic", "claude-x", `{"thinking_budget":-1}`, head+tail),
+		sets("budget.with_level", "claude-x", `{"thinking_budget":20000,"thinking_level":"low"}`, head+`"thinking":{"type":"adaptive"},"output_config":{"effort":"low"},`+tail),
+		refuses("verbosity", "claude-x", `{"verbosity":"low"}`, "verbosity"),
+		refuses("service_tier", "claude-x", `{"service_tier":"flex"}`, "service_tier"),
+		sets("service_tier.default", "claude-x", `{"service_tier":"default"}`, head+`"service_tier":"standard_only",`+tail),
+		sets("service_tier.auto", "claude-x", `{"service_tier":"auto"}`, head+`"service_tier":"auto",`+tail),
+		sets("user", "claude-x", `{"user":"u-4711"}`, head+`"metadata":{"user_id":"u-4711"},`+tail),
+		sets("metadata", "claude-x", `{"metadata":{"trip":"9","user_id":"m-1"}}`, head+`"metadata":{"user_id":"m-1"},`+tail),
+		sets("user.over_metadata", "claude-x", `{"user":"u-4711","metadata":{"user_id":"m-1"}}`, head+`"metadata":{"user_id":"u-4711"},`+tail),
+		sets("tools.strict", "claude-x", `{"tools":[{"name":"f","description":"d","parameters":{},"strict":false}]}`, head+tail+`,"tools":[{"name":"f","description":"d","input_schema":{},"strict":false}]`),
+		sets("format.with_effort", "claude-x", `{"thinking_level":"high","response_format":{"type":"json_schema","schema":{"type":"object"}}}`, head+`"thinking":{"type":"adaptive"},"output_config":{"effort":"high","format":{"type":"json_schema","schema":{"type":"object"}}},`+tail),
+		sets("parallel.false.with_tools", "claude-x", `{"tools":[{"name":"f","description":"d"}],"parallel_tool_calls":false}`, head+tail+`,"tools":[{"name":"f","description":"d"}],"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`),
+		sets("parallel.false.required", "claude-x", `{"tools":[{"name":"f","description":"d"}],"parallel_tool_calls":false,"tool_choice":"required"}`, head+tail+`,"tools":[{"name":"f","description":"d"}],"tool_choice":{"type":"any","disable_parallel_tool_use":true}`),
+		sets("parallel.false.no_call", "claude-x", `{"tools":[{"name":"f","description":"d"}],"parallel_tool_calls":false,"tool_choice":"none"}`, head+tail+`,"tools":[{"name":"f","description":"d"}],"tool_choice":{"type":"none"}`),
+		says("inline.pdf", user(`{"type":"inline_data.done","data":"QUJD","mime_type":"application/pdf","filename":"<log>.pdf"}`), userTurn(`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"QUJD"},"title":"<log>.pdf"}`)),
+		says("inline.text", user(`{"type":"inline_data.done","data":"YSxiCg==","mime_type":"text/csv"}`), userTurn(`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"a,b\n"}}`)),
+		invalid("inline.text.not_utf8", user(`{"type":"inline_data.done","data":"/w==","mime_type":"text/csv"}`), "messages[0].content_items[0]"),
+		says("inline.image", user(`{"type":"inline_data.done","data":"QUJD","mime_type":"image/png"}`), userTurn(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}`)),
+		invalid("inline.assistant", assistant(`{"type":"inline_data.done","data":"QUJD","mime_type":"image/png"}`), "messages[1].content_items[0]"),
+		says("tool_result.document", user(`{"type":"tool_result.done","text":"a","tool_call_id":"1","images":["data:application/pdf;base64,QUJD"]}`), userTurn(`{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"a"},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"QUJD"}}]}`)),
+		sets("budget.4-6", "claude-opus-4-6", `{"thinking_budget":20000}`, head+`"thinking":{"type":"enabled","budget_tokens":20000},`+tail),
+		sets("budget.4-6.summary", "claude-opus-4-6", `{"thinking_budget":20000,"thinking_summary":true}`, head+`"thinking":{"type":"enabled","budget_tokens":20000,"display":"summarized"},`+tail),
+		sets("budget.4-6.with_level", "claude-opus-4-6", `{"thinking_budget":20000,"thinking_level":"xhigh"}`, head+effort("high")+tail),
+		sets("budget.4-6.too_small", "claude-opus-4-6", `{"thinking_budget":1023}`, head+effort("low")+tail),
+		sets("budget.4-6.too_large", "claude-opus-4-6", `{"thinking_budget":64000}`, head+effort("high")+tail), // xhigh, which these lack
+		{row: "service_tier.bedrock", model: "m", bedrock: true, config: `{"service_tier":"auto"}`, messages: hello, refused: "service_tier"},
+		bedrock("user.bedrock", `{"user":"u-4711"}`, hello, marked),
+		invalid("refused.inline_data", user(`{"type":"inline_data.done","data":"QUJD","mime_type":"audio/wav"}`), "messages[0].content_items[0]"),
 		invalid("refused.inline_thinking", assistant(`{"type":"inline_thinking.done","data":"QUJD","mime_type":"image/png"}`), "messages[1].content_items[0]"),
 		invalid("refused.embedding", user(`{"type":"text.done","text":"a"},{"type":"embedding.done","embedding":[1]}`), "messages[0].content_items[1]"),
 	},

@@ -86,8 +86,26 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaire
 	if config.Temperature != nil && *config.Temperature != 1 {
 		return nil, c.unsupported("temperature", "DeepSeek V4 has no temperature; only 1 is possible")
 	}
-	if config.ThinkingLevel != "" {
-		request.Reasoning = &openairesponses.Reasoning{Effort: c.convertThinkingLevel(config.ThinkingLevel)}
+	for _, p := range []struct {
+		name  string
+		given bool
+	}{
+		{"top_p", config.TopP != nil && *config.TopP != 1},
+		{"top_k", config.TopK != nil},
+		{"stop_sequences", len(config.StopSequences) > 0},
+		{"seed", config.Seed != nil},
+		{"presence_penalty", config.PresencePenalty != nil && *config.PresencePenalty != 0},
+		{"frequency_penalty", config.FrequencyPenalty != nil && *config.FrequencyPenalty != 0},
+		{"parallel_tool_calls", config.ParallelToolCalls != nil && !*config.ParallelToolCalls},
+		{"verbosity", config.Verbosity != ""},
+		{"service_tier", config.ServiceTier != ""},
+	} {
+		if p.given {
+			return nil, c.unsupported(p.name, "DeepSeek has no "+p.name)
+		}
+	}
+	if level := config.EffectiveThinkingLevel(); level != "" {
+		request.Reasoning = &openairesponses.Reasoning{Effort: c.convertThinkingLevel(level)}
 	}
 	if config.ThinkingSummary != nil && *config.ThinkingSummary {
 		if request.Reasoning == nil {
@@ -107,6 +125,12 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaire
 			return nil, c.unsupported("tool_choice", "DeepSeek cannot be made to call a tool; only auto and none are possible")
 		}
 		request.ToolChoice = config.ToolChoice.Mode
+	}
+	if format := config.ResponseFormat; format != nil && format.Type != mmsp.FormatText {
+		if format.Type != mmsp.FormatJSONObject {
+			return nil, c.unsupported("response_format", "DeepSeek answers in JSON, but not of a given schema; only json_object is possible")
+		}
+		request.Text = &openairesponses.Text{Format: &openairesponses.Format{Type: format.Type}}
 	}
 	if config.FastMode {
 		return nil, c.unsupported("fast_mode", "DeepSeek has no fast mode")

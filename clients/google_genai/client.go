@@ -195,6 +195,19 @@ func (c *Client) convertVoices(voices []mmsp.TTSVoice) (*genai.SpeechConfig, err
 	return nil, c.unsupported("tts_config", "Gemini speaks with one or two voices")
 }
 
+// convertServiceTier names the tier as Google does, or not at all where it is the project's own.
+func (c *Client) convertServiceTier(tier string) (string, error) {
+	switch tier {
+	case "", "auto":
+		return "", nil
+	case "default", "standard":
+		return "standard", nil
+	case "flex", "priority":
+		return tier, nil
+	}
+	return "", c.unsupported("service_tier", "Gemini has the service tiers flex, standard and priority")
+}
+
 // transformUniConfigToModelConfig turns the config into the request but for its contents.
 func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*genai.Request, error) {
 	request := &genai.Request{}
@@ -203,14 +216,36 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*genai.Re
 	if config.Temperature != nil {
 		return nil, c.unsupported("temperature", "Gemini takes no temperature")
 	}
+	for _, p := range []struct {
+		name  string
+		given bool
+	}{
+		{"top_p", config.TopP != nil && *config.TopP != 1},
+		{"top_k", config.TopK != nil},
+		{"parallel_tool_calls", config.ParallelToolCalls != nil && !*config.ParallelToolCalls},
+		{"verbosity", config.Verbosity != ""},
+	} {
+		if p.given {
+			return nil, c.unsupported(p.name, "Gemini has no "+p.name)
+		}
+	}
 	if config.FastMode {
 		return nil, c.unsupported("fast_mode", "generateContent has no fast mode")
 	}
 	if config.PromptCaching != "" && config.PromptCaching != mmsp.CachingEnable {
 		return nil, c.unsupported("prompt_caching", "Gemini caches prompts by itself; only enable is possible")
 	}
+	if c.account != nil && config.ServiceTier != "" {
+		return nil, c.unsupported("service_tier", "Vertex AI has no service tiers in its requests")
+	}
+	var err error
+	if request.ServiceTier, err = c.convertServiceTier(config.ServiceTier); err != nil {
+		return nil, err
+	}
 	if c.speaks { // everything else is refused
-		var err error
+		if config.ResponseFormat != nil && config.ResponseFormat.Type != mmsp.FormatText {
+			return nil, c.unsupported("response_format", c.model+" speaks; it writes no JSON")
+		}
 		generation.ResponseModalities = []string{"AUDIO"}
 		generation.SpeechConfig, err = c.convertVoices(config.TTSConfig)
 		request.GenerationConfig = &generation
@@ -219,9 +254,29 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*genai.Re
 	if config.SystemPrompt != nil && *config.SystemPrompt != "" {
 		request.SystemInstruction = &genai.Content{Parts: []genai.Part{{Text: config.SystemPrompt}}}
 	}
-	if level := c.convertThinkingLevel(config.ThinkingLevel); config.ThinkingSummary != nil || level != "" {
+	if len(config.StopSequences) > 0 || config.Seed != nil {
 		given = true
-		generation.ThinkingConfig = &genai.ThinkingConfig{IncludeThoughts: config.ThinkingSummary, ThinkingLevel: level}
+		generation.StopSequences, generation.Seed = config.StopSequences, config.Seed
+	}
+	if p := config.PresencePenalty; p != nil && *p != 0 { // some models refuse the field, whatever it says
+		given = true
+		generation.PresencePenalty = p
+	}
+	if p := config.FrequencyPenalty; p != nil && *p != 0 {
+		given = true
+		generation.FrequencyPenalty = p
+	}
+	if format := config.ResponseFormat; format != nil && format.Type != mmsp.FormatText {
+		given = true
+		generation.ResponseMimeType, generation.ResponseJSONSchema = "application/json", format.Schema
+	}
+	level, budget := c.convertThinkingLevel(config.EffectiveThinkingLevel()), (*int64)(nil)
+	if config.ThinkingLevel == "" && strings.Contains(c.model, "gemini-2.5") { // which knows budgets and no levels
+		level, budget = "", config.ThinkingBudget
+	}
+	if config.ThinkingSummary != nil || level != "" || budget != nil {
+		given = true
+		generation.ThinkingConfig = &genai.ThinkingConfig{IncludeThoughts: config.ThinkingSummary, ThinkingLevel: level, ThinkingBudget: budget}
 	}
 	if len(config.Tools) > 0 {
 		functions := make([]genai.FunctionDeclaration, len(config.Tools))
@@ -542,6 +597,24 @@ func (c *Client) Prepare(ctx context.Context, messages []mmsp.Message, config *m
 func (c *Client) prepareEmbedding(ctx context.Context, messages []mmsp.Message, config *mmsp.Config) (*mmsp.Request, error) {
 	if len(messages) == 0 {
 		return nil, &mmsp.InvalidRequestError{Param: "messages", Message: "there is nothing to embed"}
+	}
+	for _, p := range []struct {
+		name  string
+		given bool
+	}{
+		{"top_p", config.TopP != nil && *config.TopP != 1},
+		{"top_k", config.TopK != nil},
+		{"stop_sequences", len(config.StopSequences) > 0},
+		{"seed", config.Seed != nil},
+		{"presence_penalty", config.PresencePenalty != nil && *config.PresencePenalty != 0},
+		{"frequency_penalty", config.FrequencyPenalty != nil && *config.FrequencyPenalty != 0},
+		{"response_format", config.ResponseFormat != nil && config.ResponseFormat.Type != mmsp.FormatText},
+		{"verbosity", config.Verbosity != ""},
+		{"service_tier", config.ServiceTier != ""},
+	} {
+		if p.given {
+			return nil, c.unsupported(p.name, "the embeddings of Gemini have no "+p.name)
+		}
 	}
 	var all []genai.EmbedRequest
 	for m := range messages {

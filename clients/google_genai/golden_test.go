@@ -53,6 +53,13 @@ var levels = []mmsp.ThinkingLevel{mmsp.ThinkingNone, mmsp.ThinkingLow, mmsp.Thin
 // rows are the rows of the client's tables: what each field of a config and each item of a message becomes.
 var rows = func() []string {
 	all := strings.Fields(`
+		config.top_p config.top_p.1 config.top_k config.stop_sequences config.stop_sequences.none config.seed
+		config.presence_penalty config.presence_penalty.0 config.frequency_penalty.0 config.frequency_penalty config.parallel.true config.parallel.false config.format.text
+		config.format.json_object config.format.json_schema config.budget config.budget.0 config.budget.dynamic
+		config.budget.with_level config.verbosity config.service_tier config.service_tier.default config.service_tier.auto
+		config.user config.metadata config.budget.2.5 config.budget.2.5.dynamic config.budget.2.5.with_level
+		config.service_tier.unknown config.service_tier.vertex tts.format embedding.refused.top_p embedding.refused.top_k embedding.refused.stop_sequences embedding.refused.seed embedding.refused.presence_penalty embedding.refused.frequency_penalty embedding.refused.response_format embedding.refused.verbosity embedding.refused.service_tier
+		item.tool_result.document
 		config.none config.temperature config.temperature.1 config.fast_mode config.prompt_caching.disable config.prompt_caching.enhance
 		config.prompt_caching.enable config.order.1 config.order.2 config.max_tokens config.system_prompt config.system_prompt.empty
 		config.thinking_summary.true config.thinking_summary.false config.thinking.both
@@ -146,6 +153,47 @@ func goldens(server string) []golden {
 			id: "config.tools", config: `{"tools":[` + note + `,{"name":"ping","description":"p","strict":true}]}`,
 			want: `{"tools":[` + strings.TrimSuffix(noteTool, "]}") + `,{"name":"ping","description":"p"}]}],"contents":[` + hi + `]}`,
 		},
+		{id: "config.top_p", config: `{"top_p":0.9}`, err: "top_p"},
+		{id: "config.top_p.1", config: `{"top_p":1}`, want: contents(hi)},
+		{id: "config.top_k", config: `{"top_k":40}`, err: "top_k"},
+		{id: "config.stop_sequences", config: `{"stop_sequences":["END","<\n"]}`, want: generation(`{"stopSequences":["END","<\n"]}`)},
+		{id: "config.stop_sequences.none", config: `{"stop_sequences":[]}`, want: contents(hi)},
+		{id: "config.seed", config: `{"seed":9007199254740993}`, want: generation(`{"seed":9007199254740993}`)},
+		{id: "config.presence_penalty", config: `{"presence_penalty":-0.5}`, want: generation(`{"presencePenalty":-0.5}`)},
+		{id: "config.frequency_penalty", config: `{"frequency_penalty":1.5}`, want: generation(`{"frequencyPenalty":1.5}`)},
+		{id: "config.parallel.true", config: `{"parallel_tool_calls":true}`, want: contents(hi)},
+		{id: "config.parallel.false", config: `{"parallel_tool_calls":false}`, err: "parallel_tool_calls"},
+		{id: "config.format.text", config: `{"response_format":{"type":"text"}}`, want: contents(hi)},
+		{id: "config.format.json_object", config: `{"response_format":{"type":"json_object"}}`, want: generation(`{"responseMimeType":"application/json"}`)},
+		{id: "config.format.json_schema", config: `{"response_format":{"type":"json_schema","name":"log","description":"A <log>","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}},"strict":true}}`, want: generation(`{"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}}}`)},
+		{id: "config.budget", config: `{"thinking_budget":20000}`, want: generation(`{"thinkingConfig":{"thinkingLevel":"HIGH"}}`)},
+		{id: "config.budget.0", config: `{"thinking_budget":0}`, want: generation(`{"thinkingConfig":{"thinkingLevel":"LOW"}}`)},
+		{id: "config.budget.dynamic", config: `{"thinking_budget":-1}`, want: contents(hi)},
+		{id: "config.budget.with_level", config: `{"thinking_budget":20000,"thinking_level":"low"}`, want: generation(`{"thinkingConfig":{"thinkingLevel":"LOW"}}`)},
+		{id: "config.verbosity", config: `{"verbosity":"low"}`, err: "verbosity"},
+		{id: "config.service_tier", config: `{"service_tier":"flex"}`, want: `{"contents":[` + hi + `],"serviceTier":"flex"}`},
+		{id: "config.service_tier.default", config: `{"service_tier":"default"}`, want: `{"contents":[` + hi + `],"serviceTier":"standard"}`},
+		{id: "config.service_tier.auto", config: `{"service_tier":"auto"}`, want: contents(hi)},
+		{id: "config.user", config: `{"user":"u-4711"}`, want: contents(hi)},
+		{id: "config.metadata", config: `{"metadata":{"trip":"9","user_id":"m-1"}}`, want: contents(hi)},
+		{id: "config.budget.2.5", model: "gemini-2.5-flash", config: `{"thinking_budget":20000,"thinking_summary":true}`, want: generation(`{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":20000}}`)},
+		{id: "config.budget.2.5.dynamic", model: "gemini-2.5-flash", config: `{"thinking_budget":-1}`, want: generation(`{"thinkingConfig":{"thinkingBudget":-1}}`)},
+		{id: "config.budget.2.5.with_level", model: "gemini-2.5-flash", config: `{"thinking_budget":20000,"thinking_level":"low"}`, want: generation(`{"thinkingConfig":{"thinkingLevel":"LOW"}}`)},
+		{id: "config.service_tier.unknown", config: `{"service_tier":"scale"}`, err: "service_tier"},
+		{id: "config.service_tier.vertex", model: "vertex:gemini-3.8-flash", config: `{"service_tier":"flex"}`, err: "service_tier"},
+		{id: "tts.format", model: tts, config: `{"response_format":{"type":"json_object"}}`, err: "response_format"},
+		{id: "embedding.refused.top_p", model: embedding, config: `{"top_p":0.9}`, err: "top_p"},
+		{id: "embedding.refused.top_k", model: embedding, config: `{"top_k":40}`, err: "top_k"},
+		{id: "embedding.refused.stop_sequences", model: embedding, config: `{"stop_sequences":["END"]}`, err: "stop_sequences"},
+		{id: "embedding.refused.seed", model: embedding, config: `{"seed":1}`, err: "seed"},
+		{id: "embedding.refused.presence_penalty", model: embedding, config: `{"presence_penalty":1}`, err: "presence_penalty"},
+		{id: "embedding.refused.frequency_penalty", model: embedding, config: `{"frequency_penalty":1}`, err: "frequency_penalty"},
+		{id: "embedding.refused.response_format", model: embedding, config: `{"response_format":{"type":"json_object"}}`, err: "response_format"},
+		{id: "embedding.refused.verbosity", model: embedding, config: `{"verbosity":"low"}`, err: "verbosity"},
+		{id: "embedding.refused.service_tier", model: embedding, config: `{"service_tier":"flex"}`, err: "service_tier"},
+		{id: "item.tool_result.document", messages: user(result("k1", `"text":"a","images":["data:application/pdf;base64,QUJD"]`)), want: userParts(`{"functionResponse":{"name":"k1","response":{"result":"a"},"parts":[{"inlineData":{"mimeType":"application/pdf","data":"QUJD"}}]}}`)},
+		{id: "config.presence_penalty.0", config: `{"presence_penalty":0}`, want: contents(hi)},
+		{id: "config.frequency_penalty.0", config: `{"frequency_penalty":0}`, want: contents(hi)},
 		{id: "config.tools.empty", config: `{"tools":[],"tool_choice":"auto"}`, want: contents(hi)},
 		{
 			id: "config.tools.schema", config: `{"tools":[{"name":"f","description":"","parameters":{"$ref":"#/$defs/P","$defs":{"P":{"type":"object","properties":{"b":{"const":"x"},"a":{"type":["integer","null"]}},"required":["b"]}}}}]}`,

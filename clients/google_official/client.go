@@ -169,11 +169,49 @@ func (c *Client) convertVoices(config []mmsp.TTSVoice) ([]interactions.Voice, er
 	return nil, c.unsupported("tts_config", "Gemini speaks with one voice or two")
 }
 
+// convertServiceTier names the tier as Google does, or not at all where it is the project's own.
+func (c *Client) convertServiceTier(tier string) (string, error) {
+	switch tier {
+	case "", "auto":
+		return "", nil
+	case "default", "standard":
+		return "standard", nil
+	case "flex", "priority":
+		return tier, nil
+	}
+	return "", c.unsupported("service_tier", "Gemini has the service tiers flex, standard and priority")
+}
+
+// convertFormat makes text of JSON, of a schema if there is one.
+func (c *Client) convertFormat(format *mmsp.ResponseFormat) interactions.Format {
+	text := interactions.Format{Type: "text"}
+	if format != nil && format.Type != mmsp.FormatText {
+		text.MimeType = "application/json"
+		text.Schema = format.Schema
+	}
+	return text
+}
+
 // transformUniConfigToModelConfig turns the config into the request but for its input.
 func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*interactions.Request, error) {
 	request := &interactions.Request{Model: c.model, Stream: true}
 	if config.Temperature != nil {
 		return nil, c.unsupported("temperature", "Gemini 3 takes no temperature")
+	}
+	for _, p := range []struct {
+		name  string
+		given bool
+	}{
+		{"top_p", config.TopP != nil && *config.TopP != 1},
+		{"top_k", config.TopK != nil},
+		{"presence_penalty", config.PresencePenalty != nil && *config.PresencePenalty != 0},
+		{"frequency_penalty", config.FrequencyPenalty != nil && *config.FrequencyPenalty != 0},
+		{"parallel_tool_calls", config.ParallelToolCalls != nil && !*config.ParallelToolCalls},
+		{"verbosity", config.Verbosity != ""},
+	} {
+		if p.given {
+			return nil, c.unsupported(p.name, "Gemini 3 has no "+p.name)
+		}
 	}
 	if config.PromptCaching != "" && config.PromptCaching != mmsp.CachingEnable {
 		return nil, c.unsupported("prompt_caching", "Gemini caches prompts by itself; only enable is possible")
@@ -182,7 +220,15 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*interact
 	if config.FastMode {
 		request.ServiceTier = "priority"
 	}
+	tier, err := c.convertServiceTier(config.ServiceTier)
+	if err != nil {
+		return nil, err
+	}
+	request.ServiceTier = cmp.Or(tier, request.ServiceTier)
 	if c.speaks() { // speech models refuse everything below
+		if config.ResponseFormat != nil && config.ResponseFormat.Type != mmsp.FormatText {
+			return nil, c.unsupported("response_format", c.model+" speaks; it writes no JSON")
+		}
 		voices, err := c.convertVoices(config.TTSConfig)
 		if err != nil {
 			return nil, err
@@ -194,8 +240,12 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*interact
 	if config.SystemPrompt != nil {
 		request.SystemInstruction = *config.SystemPrompt // left out when empty
 	}
-	if config.ThinkingLevel != "" {
-		request.GenerationConfig.ThinkingLevel = c.convertThinkingLevel(config.ThinkingLevel)
+	request.GenerationConfig.Seed = config.Seed
+	if len(config.StopSequences) > 0 {
+		request.GenerationConfig.StopSequences = config.StopSequences
+	}
+	if level := config.EffectiveThinkingLevel(); level != "" {
+		request.GenerationConfig.ThinkingLevel = c.convertThinkingLevel(level)
 	}
 	if config.ThinkingSummary != nil {
 		request.GenerationConfig.ThinkingSummaries = "none"
@@ -206,16 +256,22 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*interact
 	if config.Tools != nil {
 		tools := []interactions.Tool{}
 		for i := range config.Tools {
-			tools = append(tools, config.Tools[i].AppendJSON(nil))
+			tool := config.Tools[i]
+			tool.Strict = nil // which Gemini does not know
+			tools = append(tools, tool.AppendJSON(nil))
 		}
 		request.Tools = &tools
 		if config.ToolChoice != nil {
 			request.GenerationConfig.ToolChoice = c.convertToolChoice(config.ToolChoice)
 		}
 	}
+	text := c.convertFormat(config.ResponseFormat)
+	if text.MimeType != "" {
+		request.ResponseFormat = text
+	}
 	if image := config.ImageConfig; image != nil {
 		// A picture asked for alone would come without any text.
-		request.ResponseFormat = []interactions.Format{{Type: "text"}, {Type: "image", AspectRatio: image.AspectRatio, ImageSize: image.ImageSize}}
+		request.ResponseFormat = []interactions.Format{text, {Type: "image", AspectRatio: image.AspectRatio, ImageSize: image.ImageSize}}
 	}
 	return request, nil
 }
@@ -348,7 +404,7 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 						if err != nil {
 							return nil, invalid(m, i, fmt.Sprintf(".images[%d]", j), err.Error())
 						}
-						blocks = append(blocks, interactions.Content{Type: "image", Data: data, MimeType: mediaType})
+						blocks = append(blocks, c.convertMedia(mediaType, data))
 					}
 					result.Result = blocks
 				}
@@ -554,6 +610,24 @@ func (c *Client) Prepare(ctx context.Context, messages []mmsp.Message, config *m
 
 // prepareEmbedding asks for a vector of each message.
 func (c *Client) prepareEmbedding(ctx context.Context, messages []mmsp.Message, config *mmsp.Config) (*mmsp.Request, error) {
+	for _, p := range []struct {
+		name  string
+		given bool
+	}{
+		{"top_p", config.TopP != nil && *config.TopP != 1},
+		{"top_k", config.TopK != nil},
+		{"stop_sequences", len(config.StopSequences) > 0},
+		{"seed", config.Seed != nil},
+		{"presence_penalty", config.PresencePenalty != nil && *config.PresencePenalty != 0},
+		{"frequency_penalty", config.FrequencyPenalty != nil && *config.FrequencyPenalty != 0},
+		{"response_format", config.ResponseFormat != nil && config.ResponseFormat.Type != mmsp.FormatText},
+		{"verbosity", config.Verbosity != ""},
+		{"service_tier", config.ServiceTier != ""},
+	} {
+		if p.given {
+			return nil, c.unsupported(p.name, "the embeddings of Gemini have no "+p.name)
+		}
+	}
 	model := strings.TrimPrefix(c.model, "models/")
 	request := &interactions.EmbedRequest{Requests: []interactions.EmbedContentRequest{}}
 	for m := range messages {

@@ -48,6 +48,14 @@ func parse[T any](t testing.TB, text string) (value T) {
 // rows are the rows of the protocol's tables: config, the levels of each group of models, speech, vectors, items, and what
 // stands before a turn. Each has a case in golden of its name, or of its name with a dot and more.
 var rows = append([]string{
+	"config.top_p", "config.top_p.1", "config.top_k", "config.stop_sequences", "config.stop_sequences.none",
+	"config.seed", "config.presence_penalty", "config.presence_penalty.0", "config.frequency_penalty",
+	"config.frequency_penalty.0", "config.parallel.true", "config.parallel.false", "config.format.text",
+	"config.format.json_object", "config.format.json_schema", "config.budget", "config.budget.0",
+	"config.budget.dynamic", "config.budget.with_level", "config.verbosity", "config.service_tier",
+	"config.service_tier.default", "config.service_tier.auto", "config.service_tier.with_fast", "config.user",
+	"config.metadata", "config.tools.strict", "config.service_tier.unknown", "config.format.with_image", "speech.format",
+	"vector.refused.top_p", "vector.refused.top_k", "vector.refused.stop_sequences", "vector.refused.seed", "vector.refused.presence_penalty", "vector.refused.frequency_penalty", "vector.refused.response_format", "vector.refused.verbosity", "vector.refused.service_tier", "item.tool_result.document",
 	"config.none", "config.temperature", "config.prompt_caching.enable", "config.prompt_caching.disable", "config.prompt_caching.enhance",
 	"config.max_tokens", "config.fast_mode", "config.system_prompt", "config.thinking_level", "config.thinking_summary.true", "config.thinking_summary.false",
 	"config.tools", "config.tool_choice.auto", "config.tool_choice.required", "config.tool_choice.none", "config.tool_choice.names", "config.tool_choice.without_tools",
@@ -133,7 +141,7 @@ const (
 )
 
 func goldens() (table []golden) {
-	tool := `{"name":"f","description":"d","parameters":{"type":"object","properties":{"n":{"type":"integer"}}},"strict":true}`
+	tool := `{"name":"f","description":"d","parameters":{"type":"object","properties":{"n":{"type":"integer"}}},"later":true}`
 	tools := `"tools":[{"type":"function",` + tool[1:] + `]`
 	choice := func(id, given, sent string) golden {
 		return golden{id: "config.tool_choice." + id, config: `{"tools":[` + tool + `],"tool_choice":` + given + `}`, fields: `,"generation_config":{"tool_choice":` + sent + `},` + tools}
@@ -164,6 +172,46 @@ func goldens() (table []golden) {
 		{id: "config.tool_choice.without_tools", config: `{"tool_choice":"required"}`},
 		{id: "config.image_config", config: `{"image_config":{"aspect_ratio":"16:9","image_size":"2K"}}`, fields: `,"response_format":[{"type":"text"},{"type":"image","aspect_ratio":"16:9","image_size":"2K"}]`},
 		{id: "config.image_config.size", config: `{"image_config":{"image_size":"1K"}}`, fields: `,"response_format":[{"type":"text"},{"type":"image","image_size":"1K"}]`},
+		{id: "config.top_p", config: `{"top_p":0.9}`, err: "top_p"},
+		{id: "config.top_p.1", config: `{"top_p":1}`},
+		{id: "config.top_k", config: `{"top_k":40}`, err: "top_k"},
+		{id: "config.stop_sequences", config: `{"stop_sequences":["END","<\n"]}`, fields: `,"generation_config":{"stop_sequences":["END","<\n"]}`},
+		{id: "config.stop_sequences.none", config: `{"stop_sequences":[]}`},
+		{id: "config.seed", config: `{"seed":9007199254740993}`, fields: `,"generation_config":{"seed":9007199254740993}`},
+		{id: "config.presence_penalty", config: `{"presence_penalty":-0.5}`, err: "presence_penalty"},
+		{id: "config.presence_penalty.0", config: `{"presence_penalty":0}`},
+		{id: "config.frequency_penalty", config: `{"frequency_penalty":1.5}`, err: "frequency_penalty"},
+		{id: "config.frequency_penalty.0", config: `{"frequency_penalty":0}`},
+		{id: "config.parallel.true", config: `{"parallel_tool_calls":true}`},
+		{id: "config.parallel.false", config: `{"parallel_tool_calls":false}`, err: "parallel_tool_calls"},
+		{id: "config.format.text", config: `{"response_format":{"type":"text"}}`},
+		{id: "config.format.json_object", config: `{"response_format":{"type":"json_object"}}`, fields: `,"response_format":{"type":"text","mime_type":"application/json"}`},
+		{id: "config.format.json_schema", config: `{"response_format":{"type":"json_schema","name":"log","description":"A <log>","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}},"strict":true}}`, fields: `,"response_format":{"type":"text","mime_type":"application/json","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}}}`},
+		{id: "config.budget", config: `{"thinking_budget":20000}`, fields: `,"generation_config":{"thinking_level":"high"}`},
+		{id: "config.budget.0", config: `{"thinking_budget":0}`, fields: `,"generation_config":{"thinking_level":"minimal"}`},
+		{id: "config.budget.dynamic", config: `{"thinking_budget":-1}`},
+		{id: "config.budget.with_level", config: `{"thinking_budget":20000,"thinking_level":"low"}`, fields: `,"generation_config":{"thinking_level":"low"}`},
+		{id: "config.verbosity", config: `{"verbosity":"low"}`, err: "verbosity"},
+		{id: "config.service_tier", config: `{"service_tier":"flex"}`, fields: `,"service_tier":"flex"`},
+		{id: "config.service_tier.default", config: `{"service_tier":"default"}`, fields: `,"service_tier":"standard"`},
+		{id: "config.service_tier.auto", config: `{"service_tier":"auto"}`},
+		{id: "config.service_tier.with_fast", config: `{"service_tier":"default","fast_mode":true}`, fields: `,"service_tier":"standard"`},
+		{id: "config.user", config: `{"user":"u-4711"}`},
+		{id: "config.metadata", config: `{"metadata":{"trip":"9","user_id":"m-1"}}`},
+		{id: "config.tools.strict", config: `{"tools":[{"name":"f","description":"d","parameters":{},"strict":false}]}`, fields: `,"tools":[{"type":"function","name":"f","description":"d","parameters":{}}]`},
+		{id: "config.service_tier.unknown", config: `{"service_tier":"scale"}`, err: "service_tier"},
+		{id: "config.format.with_image", config: `{"response_format":{"type":"json_object"},"image_config":{"image_size":"1K"}}`, fields: `,"response_format":[{"type":"text","mime_type":"application/json"},{"type":"image","image_size":"1K"}]`},
+		{id: "speech.format", model: "gemini-3.8-flash-tts", config: `{"response_format":{"type":"json_object"}}`, err: "response_format"},
+		{id: "vector.refused.top_p", model: "gemini-embedding-2", config: `{"top_p":0.9}`, err: "top_p"},
+		{id: "vector.refused.top_k", model: "gemini-embedding-2", config: `{"top_k":40}`, err: "top_k"},
+		{id: "vector.refused.stop_sequences", model: "gemini-embedding-2", config: `{"stop_sequences":["END"]}`, err: "stop_sequences"},
+		{id: "vector.refused.seed", model: "gemini-embedding-2", config: `{"seed":1}`, err: "seed"},
+		{id: "vector.refused.presence_penalty", model: "gemini-embedding-2", config: `{"presence_penalty":1}`, err: "presence_penalty"},
+		{id: "vector.refused.frequency_penalty", model: "gemini-embedding-2", config: `{"frequency_penalty":1}`, err: "frequency_penalty"},
+		{id: "vector.refused.response_format", model: "gemini-embedding-2", config: `{"response_format":{"type":"json_object"}}`, err: "response_format"},
+		{id: "vector.refused.verbosity", model: "gemini-embedding-2", config: `{"verbosity":"low"}`, err: "verbosity"},
+		{id: "vector.refused.service_tier", model: "gemini-embedding-2", config: `{"service_tier":"flex"}`, err: "service_tier"},
+		{id: "item.tool_result.document", messages: user(`{"type":"tool_result.done","text":"","tool_call_id":"f","images":["data:application/pdf;base64,QUJD"]}`), input: `[{"type":"function_result","name":"f","result":[{"type":"document","data":"QUJD","mime_type":"application/pdf"}]}]`},
 		{id: "config.others_ignored", config: `{"tts_config":[{"voice":"A"}],"embedding_config":{"dimensions":3},"trace_id":"a/b"}`},
 	}
 

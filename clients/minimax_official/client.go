@@ -87,8 +87,29 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaire
 		return nil, c.unsupported("temperature", "MiniMax takes a temperature from 0 to 1")
 	}
 	request.Temperature = config.Temperature
-	if config.ThinkingLevel != "" {
-		request.Reasoning = &openairesponses.Reasoning{Effort: c.convertThinkingLevel(config.ThinkingLevel)}
+	if config.TopP != nil && !(*config.TopP > 0 && *config.TopP <= 1) {
+		return nil, c.unsupported("top_p", "MiniMax takes a top_p above 0 and up to 1")
+	}
+	request.TopP = config.TopP
+	for _, p := range []struct {
+		name  string
+		given bool
+	}{
+		{"top_k", config.TopK != nil},
+		{"stop_sequences", len(config.StopSequences) > 0},
+		{"seed", config.Seed != nil},
+		{"presence_penalty", config.PresencePenalty != nil && *config.PresencePenalty != 0},
+		{"frequency_penalty", config.FrequencyPenalty != nil && *config.FrequencyPenalty != 0},
+		{"parallel_tool_calls", config.ParallelToolCalls != nil && !*config.ParallelToolCalls},
+		{"response_format", config.ResponseFormat != nil && config.ResponseFormat.Type != mmsp.FormatText},
+		{"verbosity", config.Verbosity != ""},
+	} {
+		if p.given {
+			return nil, c.unsupported(p.name, "MiniMax has no "+p.name)
+		}
+	}
+	if level := config.EffectiveThinkingLevel(); level != "" {
+		request.Reasoning = &openairesponses.Reasoning{Effort: c.convertThinkingLevel(level)}
 	}
 	if config.Tools != nil {
 		tools := []openairesponses.Tool{}
@@ -106,6 +127,7 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaire
 	if config.FastMode {
 		request.ServiceTier = "priority"
 	}
+	request.ServiceTier = cmp.Or(config.ServiceTier, request.ServiceTier)
 	switch config.PromptCaching {
 	case "", mmsp.CachingEnable:
 	case mmsp.CachingDisable:

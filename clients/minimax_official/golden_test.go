@@ -13,6 +13,9 @@ import (
 
 // rows names every row of the tables from config and messages to the request.
 var rows = strings.Fields(`
+	top_p top_p.1 top_k stop_sequences stop_sequences.none seed presence_penalty presence_penalty.0 frequency_penalty
+	frequency_penalty.0 parallel.true parallel.false format.text format.json_object format.json_schema budget budget.0
+	budget.dynamic budget.with_level verbosity service_tier service_tier.with_fast user metadata tools.strict top_p.above
 	config.always config.system_prompt config.system_prompt.empty config.max_tokens
 	config.temperature.zero config.temperature.middle config.temperature.one config.temperature.below config.temperature.above config.temperature.nan
 	thinking.none thinking.low thinking.medium thinking.high thinking.xhigh thinking.max thinking.unknown
@@ -39,6 +42,14 @@ type golden struct {
 	fields   string
 	input    string
 	refused  string // the parameter, or the path in the messages, that is refused; then a part of the text
+}
+
+// parsed reads a config in its wire form.
+func parsed(text string) (c mmsp.Config) {
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		panic(err)
+	}
+	return c
 }
 
 func level(l mmsp.ThinkingLevel) mmsp.Config { return mmsp.Config{ThinkingLevel: l} }
@@ -100,6 +111,32 @@ var cases = []golden{
 		TraceID: "a/b", ImageConfig: &mmsp.ImageConfig{ImageSize: "1K"}, TTSConfig: []mmsp.TTSVoice{{Voice: "v"}}, EmbeddingConfig: &mmsp.EmbeddingConfig{Dimensions: new(int64(2))},
 	}},
 
+	{id: "top_p", config: parsed(`{"top_p":0.9}`), fields: `,"top_p":0.9`},
+	{id: "top_p.1", config: parsed(`{"top_p":1}`), fields: `,"top_p":1`},
+	{id: "top_k", config: parsed(`{"top_k":40}`), refused: "top_k"},
+	{id: "stop_sequences", config: parsed(`{"stop_sequences":["END","<\n"]}`), refused: "stop_sequences"},
+	{id: "stop_sequences.none", config: parsed(`{"stop_sequences":[]}`)},
+	{id: "seed", config: parsed(`{"seed":9007199254740993}`), refused: "seed"},
+	{id: "presence_penalty", config: parsed(`{"presence_penalty":-0.5}`), refused: "presence_penalty"},
+	{id: "presence_penalty.0", config: parsed(`{"presence_penalty":0}`)},
+	{id: "frequency_penalty", config: parsed(`{"frequency_penalty":1.5}`), refused: "frequency_penalty"},
+	{id: "frequency_penalty.0", config: parsed(`{"frequency_penalty":0}`)},
+	{id: "parallel.true", config: parsed(`{"parallel_tool_calls":true}`)},
+	{id: "parallel.false", config: parsed(`{"parallel_tool_calls":false}`), refused: "parallel_tool_calls"},
+	{id: "format.text", config: parsed(`{"response_format":{"type":"text"}}`)},
+	{id: "format.json_object", config: parsed(`{"response_format":{"type":"json_object"}}`), refused: "response_format"},
+	{id: "format.json_schema", config: parsed(`{"response_format":{"type":"json_schema","name":"log","description":"A <log>","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}},"strict":true}}`), refused: "response_format"},
+	{id: "budget", config: parsed(`{"thinking_budget":20000}`), fields: `,"reasoning":{"effort":"high"}`},
+	{id: "budget.0", config: parsed(`{"thinking_budget":0}`), fields: `,"reasoning":{"effort":"none"}`},
+	{id: "budget.dynamic", config: parsed(`{"thinking_budget":-1}`)},
+	{id: "budget.with_level", config: parsed(`{"thinking_budget":20000,"thinking_level":"low"}`), fields: `,"reasoning":{"effort":"low"}`},
+	{id: "verbosity", config: parsed(`{"verbosity":"low"}`), refused: "verbosity"},
+	{id: "service_tier", config: parsed(`{"service_tier":"flex"}`), fields: `,"service_tier":"flex"`},
+	{id: "service_tier.with_fast", config: parsed(`{"service_tier":"default","fast_mode":true}`), fields: `,"service_tier":"default"`},
+	{id: "user", config: parsed(`{"user":"u-4711"}`)},
+	{id: "metadata", config: parsed(`{"metadata":{"trip":"9","user_id":"m-1"}}`)},
+	{id: "tools.strict", config: parsed(`{"tools":[{"name":"f","description":"d","parameters":{},"strict":false}]}`), fields: `,"tools":[{"type":"function","name":"f","description":"d","parameters":{},"strict":false}]`},
+	{id: "top_p.above", config: parsed(`{"top_p":1.1}`), refused: "top_p"},
 	{id: "messages.none", messages: []mmsp.Message{mmsp.UserMessage()}},
 	{
 		id: "messages.plain_turns", messages: []mmsp.Message{mmsp.UserMessage(mmsp.Text("Ahoy.")), mmsp.AssistantMessage(mmsp.Text("Ahoy <there>.")), mmsp.UserMessage(mmsp.Text("Depth?"))},

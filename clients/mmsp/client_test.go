@@ -280,14 +280,14 @@ func TestRequest(t *testing.T) {
 			tt.options.BaseURL, tt.options.HTTPClient, tt.options.DefaultHeaders = server.URL+"/team/v1/", server.Client(), headers
 			client := build(t, tt.options)
 			messages := []mmsp.Message{{Role: "system", ContentItems: []mmsp.Item{{Type: "text", Text: "ü"}, {Type: "video.done", Extra: []byte(`{"frames":3}`)}}, Extra: []byte(`{"n":1}`)}}
-			config := &mmsp.Config{Temperature: new(9.5), TraceID: "../x", Extra: []byte(`{"later":true}`)}
+			config := &mmsp.Config{Temperature: new(9.5), TraceID: "../x", TopK: new(int64(3)), Verbosity: "shouting", Metadata: []byte(`{"a":1}`), Extra: []byte(`{"later":true}`)}
 			if err := mmsp.CheckStream(client.StreamingResponse(t.Context(), messages, config)); err != nil {
 				t.Error(err)
 			}
 			if ids, err := client.ListModels(t.Context()); err != nil || strings.Join(ids, ",") != "b,a" {
 				t.Error(ids, err)
 			}
-			want := `POST /team/v1/stream {"model":"fast","messages":[{"role":"system","content_items":[{"type":"text","text":"ü"},{"type":"video.done","frames":3}],"n":1}],"config":{"temperature":9.5,"trace_id":"../x","later":true}}|GET /team/v1/models `
+			want := `POST /team/v1/stream {"model":"fast","messages":[{"role":"system","content_items":[{"type":"text","text":"ü"},{"type":"video.done","frames":3}],"n":1}],"config":{"temperature":9.5,"top_k":3,"verbosity":"shouting","metadata":{"a":1},"trace_id":"../x","later":true}}|GET /team/v1/models `
 			if got := strings.Join(requests, "|"); got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}

@@ -116,6 +116,19 @@ func (c *Client) convertThinkingLevel(level mmsp.ThinkingLevel, request *openaic
 	}
 }
 
+// convertResponseFormat says what the text of the answer must be, nil where nothing is said.
+func (c *Client) convertResponseFormat(format *mmsp.ResponseFormat) *openaichat.ResponseFormat {
+	switch {
+	case format == nil, format.Type == mmsp.FormatText:
+		return nil
+	case format.Type == mmsp.FormatJSONSchema: // which the protocol wants to have a name
+		return &openaichat.ResponseFormat{Type: format.Type, JSONSchema: &openaichat.JSONSchema{
+			Name: cmp.Or(format.Name, "response"), Description: format.Description, Schema: format.Schema, Strict: format.Strict,
+		}}
+	}
+	return &openaichat.ResponseFormat{Type: format.Type}
+}
+
 // transformUniConfigToModelConfig turns the config into the request but for its messages.
 func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaichat.Request, error) {
 	request := &openaichat.Request{
@@ -127,13 +140,33 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaich
 	if config.Temperature != nil && *config.Temperature != 1 {
 		return nil, c.unsupported("temperature", "Kimi has no temperature; only 1 is possible")
 	}
-	if config.ThinkingLevel != "" {
-		c.convertThinkingLevel(config.ThinkingLevel, request)
+	request.Stop = config.StopSequences
+	for _, p := range []struct {
+		name  string
+		given bool
+	}{
+		{"top_p", config.TopP != nil && *config.TopP != 1},
+		{"top_k", config.TopK != nil},
+		{"seed", config.Seed != nil},
+		{"presence_penalty", config.PresencePenalty != nil && *config.PresencePenalty != 0},
+		{"frequency_penalty", config.FrequencyPenalty != nil && *config.FrequencyPenalty != 0},
+		{"parallel_tool_calls", config.ParallelToolCalls != nil && !*config.ParallelToolCalls},
+		{"verbosity", config.Verbosity != ""},
+		{"service_tier", config.ServiceTier != ""},
+	} {
+		if p.given {
+			return nil, c.unsupported(p.name, "Kimi has no "+p.name)
+		}
+	}
+	if level := config.EffectiveThinkingLevel(); level != "" {
+		c.convertThinkingLevel(level, request)
 	}
 	if config.Tools != nil {
 		tools := []openaichat.Tool{}
 		for i := range config.Tools {
-			tools = append(tools, openaichat.Tool{Type: "function", Function: config.Tools[i].AppendJSON(nil)})
+			tool := config.Tools[i]
+			tool.Strict = nil // which Kimi does not know
+			tools = append(tools, openaichat.Tool{Type: "function", Function: tool.AppendJSON(nil)})
 		}
 		request.Tools = &tools
 	}
@@ -144,6 +177,8 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaich
 		}
 		request.ToolChoice = choice
 	}
+	request.ResponseFormat = c.convertResponseFormat(config.ResponseFormat)
+	request.SafetyIdentifier = config.User
 	if config.FastMode {
 		return nil, c.unsupported("fast_mode", "Kimi has no fast mode")
 	}

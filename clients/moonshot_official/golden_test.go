@@ -35,6 +35,14 @@ func build(t *testing.T, o mmsp.Options) *moonshotofficial.Client {
 
 // rows are the rows of the tables that say how this client type speaks.
 var rows = strings.Fields(`
+moonshot.config.top_p moonshot.config.top_p.1 moonshot.config.top_k moonshot.config.stop_sequences
+moonshot.config.stop_sequences.none moonshot.config.seed moonshot.config.presence_penalty
+moonshot.config.presence_penalty.0 moonshot.config.frequency_penalty moonshot.config.frequency_penalty.0
+moonshot.config.parallel.true moonshot.config.parallel.false moonshot.config.format.text
+moonshot.config.format.json_object moonshot.config.format.json_schema moonshot.config.format.json_schema.bare
+moonshot.config.budget moonshot.config.budget.0 moonshot.config.budget.dynamic moonshot.config.budget.with_level
+moonshot.config.verbosity moonshot.config.service_tier moonshot.config.user moonshot.config.metadata
+moonshot.config.tools.strict
 moonshot.config.always moonshot.config.system_prompt moonshot.config.system_prompt.empty moonshot.config.max_tokens
 moonshot.config.tools moonshot.config.tools.empty moonshot.config.tool_choice.auto moonshot.config.tool_choice.list
 moonshot.config.fast_mode moonshot.config.fast_mode.false moonshot.config.prompt_caching.enable
@@ -95,6 +103,31 @@ var golden = []struct{ id, model, config, messages, want string }{
 	{"moonshot.thinking.xhigh.k2", "kimi-k2.6", `"thinking_level":"xhigh"`, ``, `"thinking":{"type":"enabled","keep":"all"},`},
 	{"moonshot.thinking.max.k2", "kimi-k2.6", `"thinking_level":"max"`, ``, `"thinking":{"type":"enabled","keep":"all"},`},
 	{"moonshot.thinking.absent.k2", "kimi-k2.6", ``, ``, ``},
+	{"moonshot.config.top_p", "kimi-k3", `"top_p":0.9`, ``, `unsupported top_p`},
+	{"moonshot.config.top_p.1", "kimi-k3", `"top_p":1`, ``, ``},
+	{"moonshot.config.top_k", "kimi-k3", `"top_k":40`, ``, `unsupported top_k`},
+	{"moonshot.config.stop_sequences", "kimi-k3", `"stop_sequences":["END","<\n"]`, ``, `"stop":["END","<\n"],`},
+	{"moonshot.config.stop_sequences.none", "kimi-k3", `"stop_sequences":[]`, ``, ``},
+	{"moonshot.config.seed", "kimi-k3", `"seed":9007199254740993`, ``, `unsupported seed`},
+	{"moonshot.config.presence_penalty", "kimi-k3", `"presence_penalty":-0.5`, ``, `unsupported presence_penalty`},
+	{"moonshot.config.presence_penalty.0", "kimi-k3", `"presence_penalty":0`, ``, ``},
+	{"moonshot.config.frequency_penalty", "kimi-k3", `"frequency_penalty":1.5`, ``, `unsupported frequency_penalty`},
+	{"moonshot.config.frequency_penalty.0", "kimi-k3", `"frequency_penalty":0`, ``, ``},
+	{"moonshot.config.parallel.true", "kimi-k3", `"parallel_tool_calls":true`, ``, ``},
+	{"moonshot.config.parallel.false", "kimi-k3", `"parallel_tool_calls":false`, ``, `unsupported parallel_tool_calls`},
+	{"moonshot.config.format.text", "kimi-k3", `"response_format":{"type":"text"}`, ``, ``},
+	{"moonshot.config.format.json_object", "kimi-k3", `"response_format":{"type":"json_object"}`, ``, `"response_format":{"type":"json_object"},`},
+	{"moonshot.config.format.json_schema", "kimi-k3", `"response_format":{"type":"json_schema","name":"log","description":"A <log>","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}},"strict":true}`, ``, `"response_format":{"type":"json_schema","json_schema":{"name":"log","description":"A <log>","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}},"strict":true}},`},
+	{"moonshot.config.format.json_schema.bare", "kimi-k3", `"response_format":{"type":"json_schema","schema":{"type":"object"}}`, ``, `"response_format":{"type":"json_schema","json_schema":{"name":"response","schema":{"type":"object"}}},`},
+	{"moonshot.config.budget", "kimi-k3", `"thinking_budget":20000`, ``, `"reasoning_effort":"high",`},
+	{"moonshot.config.budget.0", "kimi-k3", `"thinking_budget":0`, ``, `"reasoning_effort":"low",`},
+	{"moonshot.config.budget.dynamic", "kimi-k3", `"thinking_budget":-1`, ``, ``},
+	{"moonshot.config.budget.with_level", "kimi-k3", `"thinking_budget":20000,"thinking_level":"low"`, ``, `"reasoning_effort":"low",`},
+	{"moonshot.config.verbosity", "kimi-k3", `"verbosity":"low"`, ``, `unsupported verbosity`},
+	{"moonshot.config.service_tier", "kimi-k3", `"service_tier":"flex"`, ``, `unsupported service_tier`},
+	{"moonshot.config.user", "kimi-k3", `"user":"u-4711"`, ``, `"safety_identifier":"u-4711",`},
+	{"moonshot.config.metadata", "kimi-k3", `"metadata":{"trip":"9","user_id":"m-1"}`, ``, ``},
+	{"moonshot.config.tools.strict", "kimi-k3", `"tools":[{"name":"f","description":"d","parameters":{},"strict":false}]`, ``, `"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{}}}],`},
 	{"moonshot.example", "kimi-k2.6", `"max_tokens":400,"thinking_level":"high","trace_id":"trip-42"`, ``, `"max_completion_tokens":400,"thinking":{"type":"enabled","keep":"all"},"prompt_cache_key":"trip-42",`},
 	{"moonshot.message.text.user", "kimi-k3", ``, user(`{"type":"text.done","text":"Grüße <b>&"},{"type":"text.done","text":"b"}`), sent(`{"role":"user","content":[{"type":"text","text":"Grüße <b>&"},{"type":"text","text":"b"}]}`)},
 	{"moonshot.message.text.assistant", "kimi-k3", ``, assistant(`{"type":"text.done","text":"yes"}`), sent(`{"role":"assistant","content":[{"type":"text","text":"yes"}]}`)},

@@ -99,6 +99,19 @@ func (c *Client) convertToolChoice(choice *mmsp.ToolChoice) any {
 	return allowed
 }
 
+// convertResponseFormat says what the text of the answer must be, nil where nothing is said.
+func (c *Client) convertResponseFormat(format *mmsp.ResponseFormat) *openaichat.ResponseFormat {
+	switch {
+	case format == nil, format.Type == mmsp.FormatText:
+		return nil
+	case format.Type == mmsp.FormatJSONSchema: // which the protocol wants to have a name
+		return &openaichat.ResponseFormat{Type: format.Type, JSONSchema: &openaichat.JSONSchema{
+			Name: cmp.Or(format.Name, "response"), Description: format.Description, Schema: format.Schema, Strict: format.Strict,
+		}}
+	}
+	return &openaichat.ResponseFormat{Type: format.Type}
+}
+
 // transformUniConfigToModelConfig turns the config into the request but for its messages.
 func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaichat.Request, error) {
 	request := &openaichat.Request{
@@ -107,7 +120,8 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaich
 		StreamOptions: &openaichat.StreamOptions{IncludeUsage: true},
 	}
 	request.MaxCompletionTokens = config.MaxTokens
-	request.Temperature = config.Temperature
+	request.Temperature, request.TopP, request.Stop, request.Seed = config.Temperature, config.TopP, config.StopSequences, config.Seed
+	request.PresencePenalty, request.FrequencyPenalty = config.PresencePenalty, config.FrequencyPenalty
 	if config.Tools != nil {
 		tools := []openaichat.Tool{}
 		for i := range config.Tools {
@@ -118,32 +132,57 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaich
 	if config.ToolChoice != nil {
 		request.ToolChoice = c.convertToolChoice(config.ToolChoice)
 	}
+	request.ParallelToolCalls = config.ParallelToolCalls
+	request.ResponseFormat = c.convertResponseFormat(config.ResponseFormat)
+	request.Verbosity = string(config.Verbosity)
 	if config.FastMode {
 		request.ServiceTier = "priority"
 	}
+	request.ServiceTier = cmp.Or(config.ServiceTier, request.ServiceTier)
+	request.User = config.User // metadata is refused beside an answer that is not to be stored
 	if config.PromptCaching != "" && config.PromptCaching != mmsp.CachingEnable {
 		return nil, c.unsupported("prompt_caching", "Chat Completions caches prompts by itself; only enable is possible")
 	}
 	if c.extend != nil {
 		c.extend(request, config)
 	}
+	if config.TopK != nil && request.TopK == nil {
+		return nil, c.unsupported("top_k", "Chat Completions has no top_k")
+	}
 	return request, nil
 }
 
-// convertImage makes an image part. The protocol takes pictures inline only where endpoints cannot fetch, so that
-// remote ones are fetched here. param is the path of the URL in the messages.
-func (c *Client) convertImage(ctx context.Context, url, param string) (openaichat.ContentPart, error) {
+// audioFormats are the sounds that the protocol takes.
+var audioFormats = map[string]string{
+	"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/vnd.wave": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3",
+}
+
+// convertMedia makes a part of a picture or, in a data URL, of a document, which may have a name, or a sound. The protocol
+// takes pictures inline only where endpoints cannot fetch, so that remote ones are fetched here. param is the path of the
+// URL in the messages.
+func (c *Client) convertMedia(ctx context.Context, url, detail, filename, param string) (openaichat.ContentPart, error) {
 	if !strings.EqualFold(url[:min(len(url), len("data:"))], "data:") {
 		var err error
 		if url, err = c.fetcher.Image(ctx, url); err != nil {
 			return openaichat.ContentPart{}, &mmsp.InvalidRequestError{Param: param, Message: err.Error()}
 		}
 	}
-	image := &openaichat.ImageURL{URL: url}
-	if images.NeedsHighDetail(c.model, url) {
-		image.Detail = "high"
+	mediaType, payload, _ := images.ParseDataURL(url)
+	switch kind, _, _ := strings.Cut(mediaType, "/"); {
+	case kind == "", kind == "image":
+		if detail == "" && images.NeedsHighDetail(c.model, url) {
+			detail = "high"
+		}
+		return openaichat.ContentPart{Type: "image_url", ImageURL: &openaichat.ImageURL{URL: url, Detail: detail}}, nil
+	case audioFormats[mediaType] != "":
+		return openaichat.ContentPart{Type: "input_audio", InputAudio: &openaichat.InputAudio{Data: payload, Format: audioFormats[mediaType]}}, nil
+	case kind == "audio", kind == "video":
+		return openaichat.ContentPart{}, &mmsp.InvalidRequestError{
+			Param:   param,
+			Message: fmt.Sprintf("%s cannot send %s, only pictures, documents and wav or mp3 sounds", c.class, mediaType),
+		}
 	}
-	return openaichat.ContentPart{Type: "image_url", ImageURL: image}, nil
+	return openaichat.ContentPart{Type: "file", File: &openaichat.File{Filename: images.FileName(filename, mediaType), FileData: url}}, nil
 }
 
 // fidelity is what the client keeps of thinking beside its text.
@@ -173,7 +212,17 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 			case mmsp.TextDone:
 				parts = append(parts, openaichat.ContentPart{Type: "text", Text: &item.Text})
 			case mmsp.ImageURLDone:
-				part, err := c.convertImage(ctx, item.ImageURL, fmt.Sprintf("messages[%d].content_items[%d].image_url", m, i))
+				part, err := c.convertMedia(ctx, item.ImageURL, item.Detail, "", fmt.Sprintf("messages[%d].content_items[%d].image_url", m, i))
+				if err != nil {
+					return nil, err
+				}
+				parts = append(parts, part)
+			case mmsp.InlineDataDone:
+				param := fmt.Sprintf("messages[%d].content_items[%d]", m, i)
+				if message.Role == mmsp.RoleAssistant {
+					return nil, &mmsp.InvalidRequestError{Param: param, Message: fmt.Sprintf("%s cannot send %s items of the model's own", c.class, item.Type)}
+				}
+				part, err := c.convertMedia(ctx, images.DataURL(item.MimeType, item.Data), "", item.Filename, param)
 				if err != nil {
 					return nil, err
 				}
@@ -207,7 +256,7 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 			case mmsp.ToolResultDone:
 				input = append(input, openaichat.Message{Role: "tool", ToolCallID: item.ToolCallID, Content: item.Text})
 				for n, url := range item.Images {
-					part, err := c.convertImage(ctx, url, fmt.Sprintf("messages[%d].content_items[%d].images[%d]", m, i, n))
+					part, err := c.convertMedia(ctx, url, "", "", fmt.Sprintf("messages[%d].content_items[%d].images[%d]", m, i, n))
 					if err != nil {
 						return nil, err
 					}

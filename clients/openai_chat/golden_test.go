@@ -11,6 +11,11 @@ import (
 
 // rows names everything that decides what a request says. Each has a case below, and each case is of a row.
 var rows = strings.Fields(`
+	top_p top_p.1 top_k stop_sequences stop_sequences.none seed presence_penalty presence_penalty.0 frequency_penalty
+	frequency_penalty.0 parallel.true parallel.false format.text format.json_object format.json_schema
+	format.json_schema.bare budget verbosity service_tier service_tier.with_fast user metadata tools.strict
+	image.detail.given inline.document inline.document.unnamed inline.image inline.audio.wav inline.audio.mp3
+	inline.video inline.assistant tool_result.document
 	always system_prompt system_prompt.empty max_tokens temperature temperature.0 temperature.1
 	thinking.unset thinking.none thinking.low thinking.medium thinking.high thinking.xhigh thinking.max summary.true summary.false
 	tools tools.empty tools.other_keys
@@ -210,7 +215,39 @@ var cases = []golden{
 			`,{"role":"user","content":[`+imagePart(large, detailHigh)+`,`+imagePart(small, "")+`]}`,
 	),
 	saysTo("kimi-k3", "tool_result.images.other_model", toolResult("k1", `"text":"","images":["`+large+`"]`), toolMessage("k1", "")+`,{"role":"user","content":[`+imagePart(large, "")+`]}`),
-	invalid("refused.inline_data", userItems(words("a")+`,{"type":"inline_data.done","data":"QUJD","mime_type":"audio/wav"}`), "messages[0].content_items[1]"),
+	sets("top_p", `{"top_p":0.9}`, `"top_p":0.9,`),
+	sets("top_p.1", `{"top_p":1}`, `"top_p":1,`),
+	refuses("top_k", `{"top_k":40}`, "top_k"),
+	sets("stop_sequences", `{"stop_sequences":["END","<\n"]}`, `"stop":["END","<\n"],`),
+	sets("stop_sequences.none", `{"stop_sequences":[]}`, ``),
+	sets("seed", `{"seed":9007199254740993}`, `"seed":9007199254740993,`),
+	sets("presence_penalty", `{"presence_penalty":-0.5}`, `"presence_penalty":-0.5,`),
+	sets("presence_penalty.0", `{"presence_penalty":0}`, `"presence_penalty":0,`),
+	sets("frequency_penalty", `{"frequency_penalty":1.5}`, `"frequency_penalty":1.5,`),
+	sets("frequency_penalty.0", `{"frequency_penalty":0}`, `"frequency_penalty":0,`),
+	sets("parallel.true", `{"parallel_tool_calls":true}`, `"parallel_tool_calls":true,`),
+	sets("parallel.false", `{"parallel_tool_calls":false}`, `"parallel_tool_calls":false,`),
+	sets("format.text", `{"response_format":{"type":"text"}}`, ``),
+	sets("format.json_object", `{"response_format":{"type":"json_object"}}`, `"response_format":{"type":"json_object"},`),
+	sets("format.json_schema", `{"response_format":{"type":"json_schema","name":"log","description":"A <log>","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}},"strict":true}}`, `"response_format":{"type":"json_schema","json_schema":{"name":"log","description":"A <log>","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}},"strict":true}},`),
+	sets("format.json_schema.bare", `{"response_format":{"type":"json_schema","schema":{"type":"object"}}}`, `"response_format":{"type":"json_schema","json_schema":{"name":"response","schema":{"type":"object"}}},`),
+	sets("budget", `{"thinking_budget":20000}`, ``),
+	sets("verbosity", `{"verbosity":"low"}`, `"verbosity":"low",`),
+	sets("service_tier", `{"service_tier":"flex"}`, `"service_tier":"flex",`),
+	sets("service_tier.with_fast", `{"service_tier":"default","fast_mode":true}`, `"service_tier":"default",`),
+	sets("user", `{"user":"u-4711"}`, `"user":"u-4711",`),
+	sets("metadata", `{"metadata":{"trip":"9","user_id":"m-1"}}`, ``),
+	sets("tools.strict", `{"tools":[{"name":"f","description":"d","parameters":{},"strict":false}]}`, `"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{},"strict":false}}],`),
+	saysTo("gpt-5.6-sol", "image.detail.given", userItems(`{"type":"image_url.done","image_url":"`+large+`","detail":"low"}`), `{"role":"user","content":[`+imagePart(large, `,"detail":"low"`)+`]}`),
+	says("inline.document", userItems(words("a")+`,{"type":"inline_data.done","data":"QUJD","mime_type":"application/pdf","filename":"<log>.pdf"}`), `{"role":"user","content":[`+part("a")+`,{"type":"file","file":{"filename":"<log>.pdf","file_data":"data:application/pdf;base64,QUJD"}}]}`),
+	says("inline.document.unnamed", userItems(`{"type":"inline_data.done","data":"QUJD","mime_type":"text/csv; charset=utf-8"}`), `{"role":"user","content":[{"type":"file","file":{"filename":"document.csv","file_data":"data:text/csv; charset=utf-8;base64,QUJD"}}]}`),
+	says("inline.image", userItems(`{"type":"inline_data.done","data":"QUJD","mime_type":"image/png"}`), `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,QUJD"}}]}`),
+	says("inline.audio.wav", userItems(`{"type":"inline_data.done","data":"QUJD","mime_type":"audio/x-wav"}`), `{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"QUJD","format":"wav"}}]}`),
+	says("inline.audio.mp3", userItems(`{"type":"inline_data.done","data":"QUJD","mime_type":"audio/mpeg"}`), `{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"QUJD","format":"mp3"}}]}`),
+	invalid("inline.video", userItems(`{"type":"inline_data.done","data":"QUJD","mime_type":"video/mp4"}`), "messages[0].content_items[0]"),
+	invalid("inline.assistant", userItems(words("a"))+`,`+assistantItems(`{"type":"inline_data.done","data":"QUJD","mime_type":"image/png"}`), "messages[1].content_items[0]"),
+	says("tool_result.document", toolResult("k1", `"text":"a","images":["data:application/pdf;base64,QUJD"]`), toolMessage("k1", "a")+`,{"role":"user","content":[{"type":"file","file":{"filename":"document.pdf","file_data":"data:application/pdf;base64,QUJD"}}]}`),
+	invalid("refused.inline_data", userItems(words("a")+`,{"type":"inline_data.done","data":"QUJD","mime_type":"audio/ogg"}`), "messages[0].content_items[1]"),
 	invalid("refused.inline_thinking", userItems(words("a"))+`,`+assistantItems(`{"type":"inline_thinking.done","data":"QUJD","mime_type":"image/png"}`), "messages[1].content_items[0]"),
 	invalid("refused.embedding", userItems(`{"type":"embedding.done","embedding":[1]}`), "messages[0].content_items[0]"),
 }

@@ -211,7 +211,7 @@ func TestRemoteImages(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s was asked for", r.URL) }))
 	defer server.Close()
-	data := mmsp.Item{Type: mmsp.InlineDataDone, MimeType: "audio/wav", Data: []byte("x")}
+	data := mmsp.Item{Type: mmsp.InlineDataDone, MimeType: "audio/ogg", Data: []byte("x")}
 	for _, tt := range []struct {
 		name     string
 		messages []mmsp.Message

@@ -20,8 +20,9 @@ type Client struct {
 // New reads the key and the endpoint from the options or OPENAI_API_KEY and OPENAI_BASE_URL.
 func New(o mmsp.Options) (*Client, error) {
 	base, err := openaichat.NewAdapter(o, class, func(request *wire.Request, config *mmsp.Config) {
-		if config.ThinkingLevel != "" {
-			request.ChatTemplateKwargs = templateKwargs(o.Model, config.ThinkingLevel)
+		request.TopK = config.TopK
+		if level := config.EffectiveThinkingLevel(); level != "" {
+			request.ChatTemplateKwargs = templateKwargs(o.Model, level)
 		}
 	})
 	if err != nil {

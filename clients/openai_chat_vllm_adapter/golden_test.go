@@ -31,6 +31,11 @@ func build(t *testing.T, o mmsp.Options) *openaichatvllmadapter.Client {
 
 // rows are the rows of the table of chat templates, each with every thinking level, and what goes beside them.
 var rows = strings.Fields(`
+vllm.top_p vllm.top_p.1 vllm.top_k vllm.stop_sequences vllm.stop_sequences.none vllm.seed vllm.presence_penalty
+vllm.presence_penalty.0 vllm.frequency_penalty vllm.frequency_penalty.0 vllm.parallel.true vllm.parallel.false
+vllm.format.text vllm.format.json_object vllm.format.json_schema vllm.format.json_schema.bare vllm.budget
+vllm.budget.0 vllm.budget.dynamic vllm.budget.with_level vllm.verbosity vllm.service_tier vllm.service_tier.with_fast
+vllm.user vllm.metadata vllm.tools.strict
 vllm.qwen3.8-flash-next.none vllm.qwen3.8-flash-next.low vllm.qwen3.8-flash-next.medium
 vllm.qwen3.8-flash-next.high vllm.qwen3.8-flash-next.xhigh vllm.qwen3.8-flash-next.max vllm.qwen3.8-27b.none
 vllm.qwen3.8-27b.low vllm.qwen3.8-27b.medium vllm.qwen3.8-27b.high vllm.qwen3.8-27b.xhigh vllm.qwen3.8-27b.max
@@ -104,6 +109,32 @@ var golden = []struct{ id, model, config, want string }{
 	{"vllm.other.high", "mistralai/Devstral", `"thinking_level":"high"`, `"chat_template_kwargs":{"enable_thinking":true},`},
 	{"vllm.other.xhigh", "mistralai/Devstral", `"thinking_level":"xhigh"`, `"chat_template_kwargs":{"enable_thinking":true},`},
 	{"vllm.other.max", "mistralai/Devstral", `"thinking_level":"max"`, `"chat_template_kwargs":{"enable_thinking":true},`},
+	{"vllm.top_p", "acme/Qwen3.8-27B", `"top_p":0.9`, `"top_p":0.9,`},
+	{"vllm.top_p.1", "acme/Qwen3.8-27B", `"top_p":1`, `"top_p":1,`},
+	{"vllm.top_k", "acme/Qwen3.8-27B", `"top_k":40`, `"top_k":40,`},
+	{"vllm.stop_sequences", "acme/Qwen3.8-27B", `"stop_sequences":["END","<\n"]`, `"stop":["END","<\n"],`},
+	{"vllm.stop_sequences.none", "acme/Qwen3.8-27B", `"stop_sequences":[]`, ``},
+	{"vllm.seed", "acme/Qwen3.8-27B", `"seed":9007199254740993`, `"seed":9007199254740993,`},
+	{"vllm.presence_penalty", "acme/Qwen3.8-27B", `"presence_penalty":-0.5`, `"presence_penalty":-0.5,`},
+	{"vllm.presence_penalty.0", "acme/Qwen3.8-27B", `"presence_penalty":0`, `"presence_penalty":0,`},
+	{"vllm.frequency_penalty", "acme/Qwen3.8-27B", `"frequency_penalty":1.5`, `"frequency_penalty":1.5,`},
+	{"vllm.frequency_penalty.0", "acme/Qwen3.8-27B", `"frequency_penalty":0`, `"frequency_penalty":0,`},
+	{"vllm.parallel.true", "acme/Qwen3.8-27B", `"parallel_tool_calls":true`, `"parallel_tool_calls":true,`},
+	{"vllm.parallel.false", "acme/Qwen3.8-27B", `"parallel_tool_calls":false`, `"parallel_tool_calls":false,`},
+	{"vllm.format.text", "acme/Qwen3.8-27B", `"response_format":{"type":"text"}`, ``},
+	{"vllm.format.json_object", "acme/Qwen3.8-27B", `"response_format":{"type":"json_object"}`, `"response_format":{"type":"json_object"},`},
+	{"vllm.format.json_schema", "acme/Qwen3.8-27B", `"response_format":{"type":"json_schema","name":"log","description":"A <log>","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}},"strict":true}`, `"response_format":{"type":"json_schema","json_schema":{"name":"log","description":"A <log>","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}},"strict":true}},`},
+	{"vllm.format.json_schema.bare", "acme/Qwen3.8-27B", `"response_format":{"type":"json_schema","schema":{"type":"object"}}`, `"response_format":{"type":"json_schema","json_schema":{"name":"response","schema":{"type":"object"}}},`},
+	{"vllm.budget", "acme/Qwen3.8-27B", `"thinking_budget":20000`, `"chat_template_kwargs":{"reasoning_effort":"xhigh"},`},
+	{"vllm.budget.0", "acme/Qwen3.8-27B", `"thinking_budget":0`, `"chat_template_kwargs":{"enable_thinking":false},`},
+	{"vllm.budget.dynamic", "acme/Qwen3.8-27B", `"thinking_budget":-1`, ``},
+	{"vllm.budget.with_level", "acme/Qwen3.8-27B", `"thinking_budget":20000,"thinking_level":"low"`, `"chat_template_kwargs":{"reasoning_effort":"low"},`},
+	{"vllm.verbosity", "acme/Qwen3.8-27B", `"verbosity":"low"`, `"verbosity":"low",`},
+	{"vllm.service_tier", "acme/Qwen3.8-27B", `"service_tier":"flex"`, `"service_tier":"flex",`},
+	{"vllm.service_tier.with_fast", "acme/Qwen3.8-27B", `"service_tier":"default","fast_mode":true`, `"service_tier":"default",`},
+	{"vllm.user", "acme/Qwen3.8-27B", `"user":"u-4711"`, `"user":"u-4711",`},
+	{"vllm.metadata", "acme/Qwen3.8-27B", `"metadata":{"trip":"9","user_id":"m-1"}`, ``},
+	{"vllm.tools.strict", "acme/Qwen3.8-27B", `"tools":[{"name":"f","description":"d","parameters":{},"strict":false}]`, `"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{},"strict":false}}],`},
 	{"vllm.absent", "acme/Qwen3.8-27B", ``, ``},
 	{"vllm.summary", "acme/Qwen3.8-27B", `"thinking_summary":true`, ``},
 	{"vllm.rest", "acme/Qwen3.8-27B", `"max_tokens":4,"temperature":0.5,"tools":[],"tool_choice":["f"],"fast_mode":true,"thinking_level":"low"`, `"max_completion_tokens":4,"temperature":0.5,"tools":[],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"f"}}]}},"service_tier":"priority","chat_template_kwargs":{"reasoning_effort":"low"},`},

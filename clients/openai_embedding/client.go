@@ -53,13 +53,32 @@ func (c *Client) Class() string { return class }
 func (c *Client) Model() string { return c.model }
 
 // transformUniConfigToModelConfig turns the config into the request but for its input. What shapes an answer of words
-// has no meaning here and is left.
+// and older clients ignore has no meaning here and is left; the rest is refused.
 func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaiembedding.Request, error) {
 	// Base64 is a third of the length of numbers; endpoints that do not know it send numbers.
 	request := &openaiembedding.Request{Model: c.model, EncodingFormat: "base64"}
 	if config.FastMode {
 		return nil, &mmsp.UnsupportedParameterError{Client: class, Parameter: "fast_mode", Message: "the Embeddings API has no fast mode"}
 	}
+	for _, p := range []struct {
+		name  string
+		given bool
+	}{
+		{"top_p", config.TopP != nil && *config.TopP != 1},
+		{"top_k", config.TopK != nil},
+		{"stop_sequences", len(config.StopSequences) > 0},
+		{"seed", config.Seed != nil},
+		{"presence_penalty", config.PresencePenalty != nil && *config.PresencePenalty != 0},
+		{"frequency_penalty", config.FrequencyPenalty != nil && *config.FrequencyPenalty != 0},
+		{"response_format", config.ResponseFormat != nil && config.ResponseFormat.Type != mmsp.FormatText},
+		{"verbosity", config.Verbosity != ""},
+		{"service_tier", config.ServiceTier != ""},
+	} {
+		if p.given {
+			return nil, &mmsp.UnsupportedParameterError{Client: class, Parameter: p.name, Message: "the Embeddings API has no " + p.name}
+		}
+	}
+	request.User = config.User
 	if config.EmbeddingConfig != nil {
 		request.Dimensions = config.EmbeddingConfig.Dimensions
 	}

@@ -12,10 +12,21 @@ import (
 
 // rows names every row of the tables from config and messages to the request.
 var rows = strings.Fields(`
+	top_p top_p.1 top_k stop_sequences stop_sequences.none seed presence_penalty presence_penalty.0 frequency_penalty
+	frequency_penalty.0 parallel.true parallel.false format.text format.json_object format.json_schema budget verbosity
+	service_tier metadata tools.strict user
 	config.always config.dimensions config.dimensions.absent config.fast_mode.true config.fast_mode.false config.ignored
 	messages.none messages.one messages.many messages.joined messages.empty messages.empty_text messages.roles messages.markup
 	messages.image messages.tool_call messages.tool_result messages.thinking messages.inline_data messages.inline_thinking messages.embedding messages.delta
 `)
+
+// parsed reads a config in its wire form.
+func parsed(text string) (c mmsp.Config) {
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		panic(err)
+	}
+	return c
+}
 
 func refused(item mmsp.Item) []mmsp.Message {
 	return []mmsp.Message{mmsp.UserMessage(mmsp.Text("a")), mmsp.UserMessage(mmsp.Text("b"), item)}
@@ -28,6 +39,7 @@ var cases = []struct {
 	config   mmsp.Config
 	messages []mmsp.Message
 	fields   string // between the model and the encoding
+	more     string // after the encoding
 	input    string
 	refused  string // the parameter, or the path in the messages
 }{
@@ -42,6 +54,27 @@ var cases = []struct {
 		ImageConfig: &mmsp.ImageConfig{ImageSize: "1K"}, TTSConfig: []mmsp.TTSVoice{{Voice: "v"}}, TraceID: "a/b",
 	}},
 
+	{id: "top_p", config: parsed(`{"top_p":0.9}`), refused: "top_p"},
+	{id: "top_p.1", config: parsed(`{"top_p":1}`)},
+	{id: "top_k", config: parsed(`{"top_k":40}`), refused: "top_k"},
+	{id: "stop_sequences", config: parsed(`{"stop_sequences":["END","<\n"]}`), refused: "stop_sequences"},
+	{id: "stop_sequences.none", config: parsed(`{"stop_sequences":[]}`)},
+	{id: "seed", config: parsed(`{"seed":9007199254740993}`), refused: "seed"},
+	{id: "presence_penalty", config: parsed(`{"presence_penalty":-0.5}`), refused: "presence_penalty"},
+	{id: "presence_penalty.0", config: parsed(`{"presence_penalty":0}`)},
+	{id: "frequency_penalty", config: parsed(`{"frequency_penalty":1.5}`), refused: "frequency_penalty"},
+	{id: "frequency_penalty.0", config: parsed(`{"frequency_penalty":0}`)},
+	{id: "parallel.true", config: parsed(`{"parallel_tool_calls":true}`)},
+	{id: "parallel.false", config: parsed(`{"parallel_tool_calls":false}`)},
+	{id: "format.text", config: parsed(`{"response_format":{"type":"text"}}`)},
+	{id: "format.json_object", config: parsed(`{"response_format":{"type":"json_object"}}`), refused: "response_format"},
+	{id: "format.json_schema", config: parsed(`{"response_format":{"type":"json_schema","name":"log","description":"A <log>","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}},"strict":true}}`), refused: "response_format"},
+	{id: "budget", config: parsed(`{"thinking_budget":20000}`)},
+	{id: "verbosity", config: parsed(`{"verbosity":"low"}`), refused: "verbosity"},
+	{id: "service_tier", config: parsed(`{"service_tier":"flex"}`), refused: "service_tier"},
+	{id: "metadata", config: parsed(`{"metadata":{"trip":"9","user_id":"m-1"}}`)},
+	{id: "tools.strict", config: parsed(`{"tools":[{"name":"f","description":"d","parameters":{},"strict":false}]}`)},
+	{id: "user", config: mmsp.Config{User: "u-4711"}, more: `,"user":"u-4711"`},
 	{id: "messages.none"},
 	{id: "messages.one", messages: []mmsp.Message{mmsp.UserMessage(mmsp.Text("tide table"))}, input: `"tide table"`},
 	{id: "messages.many", messages: []mmsp.Message{mmsp.UserMessage(mmsp.Text("tide")), mmsp.UserMessage(mmsp.Text("berth")), mmsp.UserMessage(mmsp.Text("tide"))}, input: `"tide","berth","tide"`},
@@ -86,7 +119,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := `{"model":"text-embedding-3-large"` + c.fields + `,"encoding_format":"base64","input":[` + c.input + `]}`; string(request.Body) != want {
+			if want := `{"model":"text-embedding-3-large"` + c.fields + `,"encoding_format":"base64"` + c.more + `,"input":[` + c.input + `]}`; string(request.Body) != want {
 				t.Errorf("got  %s\nwant %s", request.Body, want)
 			}
 			if request.Method != "POST" || request.URL != base+"/embeddings" || len(request.Header) != 2 || request.Header.Get("Authorization") != "" {

@@ -100,6 +100,24 @@ func (c *Client) convertThinkingLevel(level mmsp.ThinkingLevel) string {
 	return string(level)
 }
 
+// convertText says what the text of the answer must be, nil where nothing is said.
+func (c *Client) convertText(config *mmsp.Config) *openairesponses.Text {
+	text := openairesponses.Text{Verbosity: string(config.Verbosity)}
+	switch format := config.ResponseFormat; {
+	case format == nil, format.Type == mmsp.FormatText:
+	case format.Type == mmsp.FormatJSONSchema: // which the protocol wants to have a name
+		text.Format = &openairesponses.Format{
+			Type: format.Type, Name: cmp.Or(format.Name, "response"), Description: format.Description, Schema: format.Schema, Strict: format.Strict,
+		}
+	default:
+		text.Format = &openairesponses.Format{Type: format.Type}
+	}
+	if text == (openairesponses.Text{}) {
+		return nil
+	}
+	return &text
+}
+
 // transformUniConfigToModelConfig turns the config into the request but for its input.
 func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openairesponses.Request, error) {
 	request := &openairesponses.Request{
@@ -112,8 +130,23 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaire
 	if config.Temperature != nil && *config.Temperature != 1 {
 		return nil, c.unsupported("temperature", "GPT-6 has no temperature; only 1 is possible")
 	}
-	if config.ThinkingLevel != "" {
-		request.Reasoning = &openairesponses.Reasoning{Effort: c.convertThinkingLevel(config.ThinkingLevel)}
+	for _, p := range []struct {
+		name  string
+		given bool
+	}{
+		{"top_p", config.TopP != nil && *config.TopP != 1},
+		{"top_k", config.TopK != nil},
+		{"stop_sequences", len(config.StopSequences) > 0},
+		{"seed", config.Seed != nil},
+		{"presence_penalty", config.PresencePenalty != nil && *config.PresencePenalty != 0},
+		{"frequency_penalty", config.FrequencyPenalty != nil && *config.FrequencyPenalty != 0},
+	} {
+		if p.given {
+			return nil, c.unsupported(p.name, "GPT-6 has no "+p.name)
+		}
+	}
+	if level := config.EffectiveThinkingLevel(); level != "" {
+		request.Reasoning = &openairesponses.Reasoning{Effort: c.convertThinkingLevel(level)}
 	}
 	if config.ThinkingSummary != nil && *config.ThinkingSummary {
 		if request.Reasoning == nil {
@@ -131,22 +164,33 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaire
 	if config.ToolChoice != nil {
 		request.ToolChoice = c.convertToolChoice(config.ToolChoice)
 	}
+	request.ParallelToolCalls = config.ParallelToolCalls
+	request.Text = c.convertText(config)
 	if config.FastMode {
 		request.ServiceTier = "priority"
 	}
+	request.ServiceTier = cmp.Or(config.ServiceTier, request.ServiceTier)
+	request.User, request.Metadata = config.User, config.Metadata
 	if config.PromptCaching != "" && config.PromptCaching != mmsp.CachingEnable {
 		return nil, c.unsupported("prompt_caching", "GPT-6 caches prompts by itself; only enable is possible")
 	}
 	return request, nil
 }
 
-// convertImage makes an image part. OpenAI fetches remote pictures itself.
-func (c *Client) convertImage(url string) openairesponses.ContentPart {
-	image := openairesponses.ContentPart{Type: "input_image", ImageURL: url}
-	if images.NeedsHighDetail(c.model, url) {
-		image.Detail = "high"
+// convertMedia makes a part of a picture or, in a data URL, of a document, which may have a name. OpenAI fetches remote
+// pictures itself; the protocol takes no sound.
+func (c *Client) convertMedia(url, detail, filename string) (openairesponses.ContentPart, error) {
+	mediaType, _, _ := images.ParseDataURL(url)
+	switch kind, _, _ := strings.Cut(mediaType, "/"); kind {
+	case "", "image":
+		if detail == "" && images.NeedsHighDetail(c.model, url) {
+			detail = "high"
+		}
+		return openairesponses.ContentPart{Type: "input_image", ImageURL: url, Detail: detail}, nil
+	case "audio", "video":
+		return openairesponses.ContentPart{}, fmt.Errorf("%s cannot send %s, only pictures and documents", class, mediaType)
 	}
-	return image
+	return openairesponses.ContentPart{Type: "input_file", Filename: images.FileName(filename, mediaType), FileData: url}, nil
 }
 
 // fidelity is what the client keeps of an item beside its text.
@@ -190,6 +234,9 @@ func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]any
 		}
 		for i := range message.ContentItems {
 			item := &message.ContentItems[i]
+			invalid := func(field, reason string) error {
+				return &mmsp.InvalidRequestError{Param: fmt.Sprintf("messages[%d].content_items[%d]%s", m, i, field), Message: reason}
+			}
 			switch item.Type {
 			case mmsp.TextDone:
 				if message.Role == mmsp.RoleAssistant {
@@ -203,7 +250,20 @@ func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]any
 				}
 				parts = append(parts, openairesponses.ContentPart{Type: textType, Text: &item.Text})
 			case mmsp.ImageURLDone:
-				parts = append(parts, c.convertImage(item.ImageURL))
+				part, err := c.convertMedia(item.ImageURL, item.Detail, "")
+				if err != nil {
+					return nil, invalid(".image_url", err.Error())
+				}
+				parts = append(parts, part)
+			case mmsp.InlineDataDone:
+				if message.Role == mmsp.RoleAssistant {
+					return nil, invalid("", fmt.Sprintf("%s cannot send %s items of the model's own", class, item.Type))
+				}
+				part, err := c.convertMedia(images.DataURL(item.MimeType, item.Data), "", item.Filename)
+				if err != nil {
+					return nil, invalid("", err.Error())
+				}
+				parts = append(parts, part)
 			case mmsp.ThinkingDone:
 				if item.Thinking == redactedThinking {
 					continue
@@ -236,17 +296,18 @@ func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]any
 				result := openairesponses.FunctionCallOutput{Type: "function_call_output", CallID: item.ToolCallID, Output: item.Text}
 				if len(item.Images) > 0 {
 					output := []openairesponses.ContentPart{{Type: "input_text", Text: &item.Text}}
-					for _, url := range item.Images {
-						output = append(output, c.convertImage(url))
+					for j, url := range item.Images {
+						part, err := c.convertMedia(url, "", "")
+						if err != nil {
+							return nil, invalid(fmt.Sprintf(".images[%d]", j), err.Error())
+						}
+						output = append(output, part)
 					}
 					result.Output = output
 				}
 				input = append(input, result)
 			default:
-				return nil, &mmsp.InvalidRequestError{
-					Param:   fmt.Sprintf("messages[%d].content_items[%d]", m, i),
-					Message: fmt.Sprintf("%s cannot send %s items", class, item.Type),
-				}
+				return nil, invalid("", fmt.Sprintf("%s cannot send %s items", class, item.Type))
 			}
 		}
 		flush()

@@ -14,6 +14,11 @@ import (
 
 // rows names everything that decides what a request says. Each has a case below, and each case is of a row.
 var rows = strings.Fields(`
+	top_p top_p.1 top_k stop_sequences stop_sequences.none seed presence_penalty presence_penalty.0 frequency_penalty
+	frequency_penalty.0 parallel.true parallel.false format.text format.json_object format.json_schema
+	format.json_schema.bare budget budget.0 budget.dynamic budget.with_level verbosity service_tier
+	service_tier.with_fast user metadata tools.strict image.detail.given inline.document inline.document.unnamed
+	inline.image inline.video inline.assistant tool_result.document tool_result.audio
 	always system_prompt system_prompt.empty max_tokens temperature.1 temperature.other
 	thinking.unset.gpt-6 thinking.none.gpt-6 thinking.low.gpt-6 thinking.medium.gpt-6 thinking.high.gpt-6 thinking.xhigh.gpt-6 thinking.max.gpt-6
 	thinking.unset.other thinking.none.other thinking.low.other thinking.medium.other thinking.high.other thinking.xhigh.other thinking.max.other
@@ -221,6 +226,40 @@ var cases = slices.Concat(
 		saysTo("gpt-5.6-terra", "tool_result.detail", result("a", `,"images":["`+large+`","`+small+`"]`), `{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"`+large+`","detail":"high"},{"type":"input_image","image_url":"`+small+`"}]}`),
 		saysTo("gpt-5.5", "tool_result.detail.other_model", result("a", `,"images":["`+large+`"]`), `{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"`+large+`"}]}`),
 		says("tool_result.error", result("broken", `,"is_error":true`), `{"type":"function_call_output","call_id":"c","output":"broken"}`), // the protocol knows no failed results
+		refuses("top_p", `{"top_p":0.9}`, "top_p"),
+		sets("top_p.1", astra, `{"top_p":1}`, ``),
+		refuses("top_k", `{"top_k":40}`, "top_k"),
+		refuses("stop_sequences", `{"stop_sequences":["END","<\n"]}`, "stop_sequences"),
+		sets("stop_sequences.none", astra, `{"stop_sequences":[]}`, ``),
+		refuses("seed", `{"seed":9007199254740993}`, "seed"),
+		refuses("presence_penalty", `{"presence_penalty":-0.5}`, "presence_penalty"),
+		sets("presence_penalty.0", astra, `{"presence_penalty":0}`, ``),
+		refuses("frequency_penalty", `{"frequency_penalty":1.5}`, "frequency_penalty"),
+		sets("frequency_penalty.0", astra, `{"frequency_penalty":0}`, ``),
+		sets("parallel.true", astra, `{"parallel_tool_calls":true}`, `,"parallel_tool_calls":true`),
+		sets("parallel.false", astra, `{"parallel_tool_calls":false}`, `,"parallel_tool_calls":false`),
+		sets("format.text", astra, `{"response_format":{"type":"text"}}`, ``),
+		sets("format.json_object", astra, `{"response_format":{"type":"json_object"}}`, `,"text":{"format":{"type":"json_object"}}`),
+		sets("format.json_schema", astra, `{"response_format":{"type":"json_schema","name":"log","description":"A <log>","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}},"strict":true}}`, `,"text":{"format":{"type":"json_schema","name":"log","description":"A <log>","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}},"strict":true}}`),
+		sets("format.json_schema.bare", astra, `{"response_format":{"type":"json_schema","schema":{"type":"object"}}}`, `,"text":{"format":{"type":"json_schema","name":"response","schema":{"type":"object"}}}`),
+		sets("budget", astra, `{"thinking_budget":20000}`, `,"reasoning":{"effort":"high"}`),
+		sets("budget.0", astra, `{"thinking_budget":0}`, `,"reasoning":{"effort":"low"}`),
+		sets("budget.dynamic", astra, `{"thinking_budget":-1}`, ``),
+		sets("budget.with_level", astra, `{"thinking_budget":20000,"thinking_level":"low"}`, `,"reasoning":{"effort":"low"}`),
+		sets("verbosity", astra, `{"verbosity":"low"}`, `,"text":{"verbosity":"low"}`),
+		sets("service_tier", astra, `{"service_tier":"flex"}`, `,"service_tier":"flex"`),
+		sets("service_tier.with_fast", astra, `{"service_tier":"default","fast_mode":true}`, `,"service_tier":"default"`),
+		sets("user", astra, `{"user":"u-4711"}`, `,"user":"u-4711"`),
+		sets("metadata", astra, `{"metadata":{"trip":"9","user_id":"m-1"}}`, `,"metadata":{"trip":"9","user_id":"m-1"}`),
+		sets("tools.strict", astra, `{"tools":[{"name":"f","description":"d","parameters":{},"strict":false}]}`, `,"tools":[{"type":"function","name":"f","description":"d","parameters":{},"strict":false}]`),
+		saysTo("gpt-5.6-terra", "image.detail.given", user(`{"type":"image_url.done","image_url":"`+large+`","detail":"low"}`), userSays(`{"type":"input_image","image_url":"`+large+`","detail":"low"}`)),
+		says("inline.document", user(text("Read.", "")+`,{"type":"inline_data.done","data":"QUJD","mime_type":"application/pdf","filename":"<log>.pdf"}`), userSays(`{"type":"input_text","text":"Read."},{"type":"input_file","filename":"<log>.pdf","file_data":"data:application/pdf;base64,QUJD"}`)),
+		says("inline.document.unnamed", user(`{"type":"inline_data.done","data":"QUJD","mime_type":"application/pdf"}`), userSays(`{"type":"input_file","filename":"document.pdf","file_data":"data:application/pdf;base64,QUJD"}`)),
+		says("inline.image", user(`{"type":"inline_data.done","data":"QUJD","mime_type":"image/png"}`), userSays(`{"type":"input_image","image_url":"data:image/png;base64,QUJD"}`)),
+		invalid("inline.video", user(`{"type":"inline_data.done","data":"QUJD","mime_type":"video/mp4"}`), "messages[0].content_items[0]"),
+		invalid("inline.assistant", assistant(`{"type":"inline_data.done","data":"QUJD","mime_type":"application/pdf"}`), "messages[0].content_items[0]"),
+		says("tool_result.document", result("a", `,"images":["data:application/pdf;base64,QUJD"]`), `{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"a"},{"type":"input_file","filename":"document.pdf","file_data":"data:application/pdf;base64,QUJD"}]}`),
+		invalid("tool_result.audio", result("a", `,"images":["data:audio/wav;base64,QUJD"]`), "messages[0].content_items[0].images[0]"),
 		invalid("refused.inline_data", user(text("a", "")+`,{"type":"inline_data.done","data":"QUJD","mime_type":"audio/wav"}`), "messages[0].content_items[1]"),
 		invalid("refused.inline_thinking", ask+`,`+assistant(`{"type":"inline_thinking.done","data":"QUJD","mime_type":"image/png"}`), "messages[1].content_items[0]"),
 		invalid("refused.embedding", user(`{"type":"embedding.done","embedding":[1]}`), "messages[0].content_items[0]"),

@@ -97,6 +97,24 @@ func (c *Client) convertThinkingLevel(level mmsp.ThinkingLevel) string {
 	return string(level)
 }
 
+// convertText says what the text of the answer must be, nil where nothing is said.
+func (c *Client) convertText(config *mmsp.Config) *openairesponses.Text {
+	text := openairesponses.Text{Verbosity: string(config.Verbosity)}
+	switch format := config.ResponseFormat; {
+	case format == nil, format.Type == mmsp.FormatText:
+	case format.Type == mmsp.FormatJSONSchema: // which the protocol wants to have a name
+		text.Format = &openairesponses.Format{
+			Type: format.Type, Name: cmp.Or(format.Name, "response"), Description: format.Description, Schema: format.Schema, Strict: format.Strict,
+		}
+	default:
+		text.Format = &openairesponses.Format{Type: format.Type}
+	}
+	if text == (openairesponses.Text{}) {
+		return nil
+	}
+	return &text
+}
+
 // transformUniConfigToModelConfig turns the config into the request but for its input.
 func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openairesponses.Request, error) {
 	request := &openairesponses.Request{
@@ -105,9 +123,22 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaire
 	}
 	request.Instructions = config.SystemPrompt
 	request.MaxOutputTokens = config.MaxTokens
-	request.Temperature = config.Temperature
-	if config.ThinkingLevel != "" {
-		request.Reasoning = &openairesponses.Reasoning{Effort: c.convertThinkingLevel(config.ThinkingLevel)}
+	request.Temperature, request.TopP = config.Temperature, config.TopP
+	request.PresencePenalty, request.FrequencyPenalty = config.PresencePenalty, config.FrequencyPenalty
+	for _, p := range []struct {
+		name  string
+		given bool
+	}{
+		{"top_k", config.TopK != nil},
+		{"stop_sequences", len(config.StopSequences) > 0},
+		{"seed", config.Seed != nil},
+	} {
+		if p.given {
+			return nil, c.unsupported(p.name, "the Responses API has no "+p.name)
+		}
+	}
+	if level := config.EffectiveThinkingLevel(); level != "" {
+		request.Reasoning = &openairesponses.Reasoning{Effort: c.convertThinkingLevel(level)}
 		// Without an effort some endpoints take the object for "no thinking".
 		if config.ThinkingSummary != nil && *config.ThinkingSummary {
 			request.Reasoning.Summary = "concise"
@@ -123,22 +154,33 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaire
 	if config.ToolChoice != nil {
 		request.ToolChoice = c.convertToolChoice(config.ToolChoice)
 	}
+	request.ParallelToolCalls = config.ParallelToolCalls
+	request.Text = c.convertText(config)
 	if config.FastMode {
 		request.ServiceTier = "priority"
 	}
+	request.ServiceTier = cmp.Or(config.ServiceTier, request.ServiceTier)
+	request.User, request.Metadata = config.User, config.Metadata
 	if config.PromptCaching != "" && config.PromptCaching != mmsp.CachingEnable {
 		return nil, c.unsupported("prompt_caching", "the Responses API caches prompts by itself; only enable is possible")
 	}
 	return request, nil
 }
 
-// convertImage makes an image part. Endpoints fetch remote pictures themselves.
-func (c *Client) convertImage(url string) openairesponses.ContentPart {
-	image := openairesponses.ContentPart{Type: "input_image", ImageURL: url}
-	if images.NeedsHighDetail(c.model, url) {
-		image.Detail = "high"
+// convertMedia makes a part of a picture or, in a data URL, of a document, which may have a name. Endpoints fetch remote
+// pictures themselves; the protocol takes no sound.
+func (c *Client) convertMedia(url, detail, filename string) (openairesponses.ContentPart, error) {
+	mediaType, _, _ := images.ParseDataURL(url)
+	switch kind, _, _ := strings.Cut(mediaType, "/"); kind {
+	case "", "image":
+		if detail == "" && images.NeedsHighDetail(c.model, url) {
+			detail = "high"
+		}
+		return openairesponses.ContentPart{Type: "input_image", ImageURL: url, Detail: detail}, nil
+	case "audio", "video":
+		return openairesponses.ContentPart{}, fmt.Errorf("%s cannot send %s, only pictures and documents", class, mediaType)
 	}
-	return image
+	return openairesponses.ContentPart{Type: "input_file", Filename: images.FileName(filename, mediaType), FileData: url}, nil
 }
 
 // fidelity is what the client keeps of an item beside its text.
@@ -182,6 +224,9 @@ func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]any
 		}
 		for i := range message.ContentItems {
 			item := &message.ContentItems[i]
+			invalid := func(field, reason string) error {
+				return &mmsp.InvalidRequestError{Param: fmt.Sprintf("messages[%d].content_items[%d]%s", m, i, field), Message: reason}
+			}
 			switch item.Type {
 			case mmsp.TextDone:
 				if message.Role == mmsp.RoleAssistant {
@@ -195,7 +240,20 @@ func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]any
 				}
 				parts = append(parts, openairesponses.ContentPart{Type: textType, Text: &item.Text})
 			case mmsp.ImageURLDone:
-				parts = append(parts, c.convertImage(item.ImageURL))
+				part, err := c.convertMedia(item.ImageURL, item.Detail, "")
+				if err != nil {
+					return nil, invalid(".image_url", err.Error())
+				}
+				parts = append(parts, part)
+			case mmsp.InlineDataDone:
+				if message.Role == mmsp.RoleAssistant {
+					return nil, invalid("", fmt.Sprintf("%s cannot send %s items of the model's own", class, item.Type))
+				}
+				part, err := c.convertMedia(images.DataURL(item.MimeType, item.Data), "", item.Filename)
+				if err != nil {
+					return nil, invalid("", err.Error())
+				}
+				parts = append(parts, part)
 			case mmsp.ThinkingDone:
 				if item.Thinking == redactedThinking {
 					continue
@@ -228,17 +286,18 @@ func (c *Client) transformUniMessageToModelInput(messages []mmsp.Message) ([]any
 				result := openairesponses.FunctionCallOutput{Type: "function_call_output", CallID: item.ToolCallID, Output: item.Text}
 				if len(item.Images) > 0 {
 					output := []openairesponses.ContentPart{{Type: "input_text", Text: &item.Text}}
-					for _, url := range item.Images {
-						output = append(output, c.convertImage(url))
+					for j, url := range item.Images {
+						part, err := c.convertMedia(url, "", "")
+						if err != nil {
+							return nil, invalid(fmt.Sprintf(".images[%d]", j), err.Error())
+						}
+						output = append(output, part)
 					}
 					result.Output = output
 				}
 				input = append(input, result)
 			default:
-				return nil, &mmsp.InvalidRequestError{
-					Param:   fmt.Sprintf("messages[%d].content_items[%d]", m, i),
-					Message: fmt.Sprintf("%s cannot send %s items", class, item.Type),
-				}
+				return nil, invalid("", fmt.Sprintf("%s cannot send %s items", class, item.Type))
 			}
 		}
 		flush()

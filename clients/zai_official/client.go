@@ -114,14 +114,35 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaich
 		ToolStream: true, // else the arguments of a call come in one piece
 	}
 	request.MaxTokens = config.MaxTokens
-	request.Temperature = config.Temperature
-	if config.ThinkingLevel != "" {
-		c.convertThinkingLevel(config.ThinkingLevel, request)
+	request.Temperature, request.TopP = config.Temperature, config.TopP
+	if request.Stop = config.StopSequences; len(request.Stop) > 1 {
+		return nil, c.unsupported("stop_sequences", "GLM takes one stop sequence")
+	}
+	for _, p := range []struct {
+		name  string
+		given bool
+	}{
+		{"top_k", config.TopK != nil},
+		{"seed", config.Seed != nil},
+		{"presence_penalty", config.PresencePenalty != nil && *config.PresencePenalty != 0},
+		{"frequency_penalty", config.FrequencyPenalty != nil && *config.FrequencyPenalty != 0},
+		{"parallel_tool_calls", config.ParallelToolCalls != nil && !*config.ParallelToolCalls},
+		{"verbosity", config.Verbosity != ""},
+		{"service_tier", config.ServiceTier != ""},
+	} {
+		if p.given {
+			return nil, c.unsupported(p.name, "GLM has no "+p.name)
+		}
+	}
+	if level := config.EffectiveThinkingLevel(); level != "" {
+		c.convertThinkingLevel(level, request)
 	}
 	if config.Tools != nil {
 		tools := []openaichat.Tool{}
 		for i := range config.Tools {
-			tools = append(tools, openaichat.Tool{Type: "function", Function: config.Tools[i].AppendJSON(nil)})
+			tool := config.Tools[i]
+			tool.Strict = nil // which GLM does not know
+			tools = append(tools, openaichat.Tool{Type: "function", Function: tool.AppendJSON(nil)})
 		}
 		request.Tools = &tools
 	}
@@ -131,6 +152,15 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaich
 			return nil, err
 		}
 		request.ToolChoice = choice
+	}
+	if format := config.ResponseFormat; format != nil && format.Type != mmsp.FormatText {
+		if format.Type != mmsp.FormatJSONObject {
+			return nil, c.unsupported("response_format", "GLM answers in JSON, but not of a given schema; only json_object is possible")
+		}
+		request.ResponseFormat = &openaichat.ResponseFormat{Type: format.Type}
+	}
+	if len(config.User) >= 6 && len(config.User) <= 128 { // others are refused
+		request.UserID = config.User
 	}
 	if config.FastMode {
 		return nil, c.unsupported("fast_mode", "GLM has no fast mode")

@@ -33,6 +33,12 @@ func build(t *testing.T, o mmsp.Options) *zaiofficial.Client {
 
 // rows are the rows of the tables that say how this client type speaks.
 var rows = strings.Fields(`
+zai.config.top_p zai.config.top_p.1 zai.config.top_k zai.config.stop_sequences zai.config.stop_sequences.one
+zai.config.stop_sequences.none zai.config.seed zai.config.presence_penalty zai.config.presence_penalty.0
+zai.config.frequency_penalty zai.config.frequency_penalty.0 zai.config.parallel.true zai.config.parallel.false
+zai.config.format.text zai.config.format.json_object zai.config.format.json_schema zai.config.budget
+zai.config.budget.0 zai.config.budget.dynamic zai.config.budget.with_level zai.config.verbosity
+zai.config.service_tier zai.config.user zai.config.metadata zai.config.tools.strict zai.config.user.short
 zai.config.always zai.config.system_prompt zai.config.system_prompt.empty zai.config.max_tokens zai.config.tools
 zai.config.tools.empty zai.config.tool_choice.auto zai.config.tool_choice.list zai.config.fast_mode
 zai.config.fast_mode.false zai.config.prompt_caching.enable zai.config.prompt_caching.disable
@@ -89,6 +95,32 @@ var golden = []struct{ id, model, config, messages, want string }{
 	{"zai.thinking.model.5.3-flash", "GLM-5.3-Flash", `"thinking_level":"none"`, ``, `"thinking":{"type":"enabled","clear_thinking":false},"reasoning_effort":"low",`},
 	{"zai.thinking.model.zai-org", "zai-org/GLM-5.2", `"thinking_level":"none"`, ``, `"thinking":{"type":"disabled"},`},
 	{"zai.thinking.model.pro", "Pro/zai-org/GLM-5.1", `"thinking_level":"max"`, ``, `"thinking":{"type":"enabled","clear_thinking":false},"reasoning_effort":"max",`},
+	{"zai.config.top_p", "glm-5.2", `"top_p":0.9`, ``, `"top_p":0.9,`},
+	{"zai.config.top_p.1", "glm-5.2", `"top_p":1`, ``, `"top_p":1,`},
+	{"zai.config.top_k", "glm-5.2", `"top_k":40`, ``, `unsupported top_k`},
+	{"zai.config.stop_sequences", "glm-5.2", `"stop_sequences":["END","<\n"]`, ``, `unsupported stop_sequences`},
+	{"zai.config.stop_sequences.one", "glm-5.2", `"stop_sequences":["END"]`, ``, `"stop":["END"],`},
+	{"zai.config.stop_sequences.none", "glm-5.2", `"stop_sequences":[]`, ``, ``},
+	{"zai.config.seed", "glm-5.2", `"seed":9007199254740993`, ``, `unsupported seed`},
+	{"zai.config.presence_penalty", "glm-5.2", `"presence_penalty":-0.5`, ``, `unsupported presence_penalty`},
+	{"zai.config.presence_penalty.0", "glm-5.2", `"presence_penalty":0`, ``, ``},
+	{"zai.config.frequency_penalty", "glm-5.2", `"frequency_penalty":1.5`, ``, `unsupported frequency_penalty`},
+	{"zai.config.frequency_penalty.0", "glm-5.2", `"frequency_penalty":0`, ``, ``},
+	{"zai.config.parallel.true", "glm-5.2", `"parallel_tool_calls":true`, ``, ``},
+	{"zai.config.parallel.false", "glm-5.2", `"parallel_tool_calls":false`, ``, `unsupported parallel_tool_calls`},
+	{"zai.config.format.text", "glm-5.2", `"response_format":{"type":"text"}`, ``, ``},
+	{"zai.config.format.json_object", "glm-5.2", `"response_format":{"type":"json_object"}`, ``, `"response_format":{"type":"json_object"},`},
+	{"zai.config.format.json_schema", "glm-5.2", `"response_format":{"type":"json_schema","name":"log","description":"A <log>","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}},"strict":true}`, ``, `unsupported response_format`},
+	{"zai.config.budget", "glm-5.2", `"thinking_budget":20000`, ``, `"thinking":{"type":"enabled","clear_thinking":false},"reasoning_effort":"high",`},
+	{"zai.config.budget.0", "glm-5.2", `"thinking_budget":0`, ``, `"thinking":{"type":"disabled"},`},
+	{"zai.config.budget.dynamic", "glm-5.2", `"thinking_budget":-1`, ``, ``},
+	{"zai.config.budget.with_level", "glm-5.2", `"thinking_budget":20000,"thinking_level":"low"`, ``, `"thinking":{"type":"enabled","clear_thinking":false},"reasoning_effort":"low",`},
+	{"zai.config.verbosity", "glm-5.2", `"verbosity":"low"`, ``, `unsupported verbosity`},
+	{"zai.config.service_tier", "glm-5.2", `"service_tier":"flex"`, ``, `unsupported service_tier`},
+	{"zai.config.user", "glm-5.2", `"user":"u-4711"`, ``, `"user_id":"u-4711",`},
+	{"zai.config.metadata", "glm-5.2", `"metadata":{"trip":"9","user_id":"m-1"}`, ``, ``},
+	{"zai.config.tools.strict", "glm-5.2", `"tools":[{"name":"f","description":"d","parameters":{},"strict":false}]`, ``, `"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{}}}],`},
+	{"zai.config.user.short", "glm-5.2", `"user":"u-1"`, ``, ``},
 	{"zai.example", "glm-5.3", `"max_tokens":300,"thinking_level":"none"`, ``, `"max_tokens":300,"thinking":{"type":"enabled","clear_thinking":false},"reasoning_effort":"low",`},
 	{"zai.message.text.user", "glm-5.3", ``, user(`{"type":"text.done","text":"Grüße <b>&"},{"type":"text.done","text":"b"}`), sent(`{"role":"user","content":[{"type":"text","text":"Grüße <b>&"},{"type":"text","text":"b"}]}`)},
 	{"zai.message.text.assistant", "glm-5.3", ``, assistant(`{"type":"text.done","text":"yes"}`), sent(`{"role":"assistant","content":[{"type":"text","text":"yes"}]}`)},

@@ -5,6 +5,7 @@ package anthropic
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
@@ -21,29 +22,50 @@ type Request struct {
 	AnthropicVersion string   `json:"anthropic_version,omitempty"` // Bedrock
 	AnthropicBeta    []string `json:"anthropic_beta,omitempty"`    // Bedrock
 
-	Model        string        `json:"model,omitempty"`
-	MaxTokens    int64         `json:"max_tokens"`
-	Temperature  *float64      `json:"temperature,omitempty"`
-	Thinking     *Thinking     `json:"thinking,omitempty"`
-	OutputConfig *OutputConfig `json:"output_config,omitempty"`
-	Speed        string        `json:"speed,omitempty"` // "fast", with its beta
-	CacheControl *CacheControl `json:"cache_control,omitempty"`
-	Stream       bool          `json:"stream,omitempty"`
-	Tools        *[]Tool       `json:"tools,omitempty"`
-	ToolChoice   *ToolChoice   `json:"tool_choice,omitempty"`
-	System       string        `json:"system,omitempty"`
-	Messages     []Message     `json:"messages"`
+	Model         string        `json:"model,omitempty"`
+	MaxTokens     int64         `json:"max_tokens"`
+	Temperature   *float64      `json:"temperature,omitempty"`
+	TopP          *float64      `json:"top_p,omitempty"`
+	TopK          *int64        `json:"top_k,omitempty"`
+	StopSequences []string      `json:"stop_sequences,omitempty"`
+	Thinking      *Thinking     `json:"thinking,omitempty"`
+	OutputConfig  *OutputConfig `json:"output_config,omitempty"`
+	Speed         string        `json:"speed,omitempty"`        // "fast", with its beta
+	ServiceTier   string        `json:"service_tier,omitempty"` // auto or standard_only
+	Metadata      *Metadata     `json:"metadata,omitempty"`
+	CacheControl  *CacheControl `json:"cache_control,omitempty"`
+	Stream        bool          `json:"stream,omitempty"`
+	Tools         *[]Tool       `json:"tools,omitempty"`
+	ToolChoice    *ToolChoice   `json:"tool_choice,omitempty"`
+	System        string        `json:"system,omitempty"`
+	Messages      []Message     `json:"messages"`
 }
 
 // Thinking says how the model thinks.
 type Thinking struct {
-	Type    string `json:"type"`              // adaptive, between_tools or disabled
-	Display string `json:"display,omitempty"` // summarized or omitted
+	Type         string `json:"type"`                    // adaptive, between_tools, enabled or disabled
+	BudgetTokens int64  `json:"budget_tokens,omitempty"` // enabled: at least 1024, less than max_tokens
+	Display      string `json:"display,omitempty"`       // summarized or omitted
 }
 
-// OutputConfig says how much effort an answer is worth.
+// MinBudgetTokens is the smallest budget for thinking.
+const MinBudgetTokens = 1024
+
+// OutputConfig says how much effort an answer is worth, and what its text must be.
 type OutputConfig struct {
-	Effort string `json:"effort"` // low, medium, high, xhigh or max
+	Effort string  `json:"effort,omitempty"` // low, medium, high, xhigh or max
+	Format *Format `json:"format,omitempty"`
+}
+
+// Format makes the text of the answer JSON of a schema.
+type Format struct {
+	Type   string          `json:"type"` // "json_schema"
+	Schema json.RawMessage `json:"schema"`
+}
+
+// Metadata says for whom a request is.
+type Metadata struct {
+	UserID string `json:"user_id"`
 }
 
 // CacheControl marks the end of what is to be cached.
@@ -57,6 +79,7 @@ type Tool struct {
 	Name        string
 	Description string
 	InputSchema json.RawMessage // nil: absent
+	Strict      *bool           // the input must fit the schema
 	Extra       json.RawMessage // further keys, as one object
 }
 
@@ -69,6 +92,9 @@ func (t Tool) MarshalJSON() ([]byte, error) {
 	if t.InputSchema != nil {
 		object = append(append(object, `,"input_schema":`...), t.InputSchema...)
 	}
+	if t.Strict != nil {
+		object = strconv.AppendBool(append(object, `,"strict":`...), *t.Strict)
+	}
 	extra := bytes.TrimSpace(t.Extra)
 	if extra = bytes.TrimSpace(bytes.TrimPrefix(extra, []byte("{"))); len(extra) > 1 {
 		object = append(append(object, ','), extra[:len(extra)-1]...)
@@ -80,6 +106,8 @@ func (t Tool) MarshalJSON() ([]byte, error) {
 type ToolChoice struct {
 	Type string `json:"type"` // auto, any, none or tool
 	Name string `json:"name,omitempty"`
+
+	DisableParallelToolUse bool `json:"disable_parallel_tool_use,omitempty"` // of all types but none
 }
 
 // Message is one turn.
@@ -98,24 +126,25 @@ type Block struct {
 	Signature string  `json:"signature,omitempty"` // thinking
 	Data      string  `json:"data,omitempty"`      // redacted_thinking
 
-	Source *Source `json:"source,omitempty"` // image
+	Source *Source `json:"source,omitempty"` // image, document
+	Title  string  `json:"title,omitempty"`  // document
 
 	ID    string          `json:"id,omitempty"`    // tool_use
 	Name  string          `json:"name,omitempty"`  // tool_use
 	Input json.RawMessage `json:"input,omitempty"` // tool_use: an object
 
 	ToolUseID string  `json:"tool_use_id,omitempty"` // tool_result
-	Content   []Block `json:"content,omitempty"`     // tool_result: text and images
+	Content   []Block `json:"content,omitempty"`     // tool_result: text, images and documents
 	IsError   bool    `json:"is_error,omitempty"`    // tool_result
 
 	CacheControl *CacheControl `json:"cache_control,omitempty"`
 }
 
-// Source is where a picture comes from.
+// Source is where a picture or a document comes from.
 type Source struct {
-	Type      string `json:"type"` // base64 or url
+	Type      string `json:"type"` // base64, url or text
 	MediaType string `json:"media_type,omitempty"`
-	Data      string `json:"data,omitempty"`
+	Data      string `json:"data,omitempty"` // base64, or the text itself
 	URL       string `json:"url,omitempty"`
 }
 

@@ -18,6 +18,7 @@ type Request struct {
 	ToolConfig        *ToolConfig       `json:"toolConfig,omitempty"`
 	Contents          []Content         `json:"contents"`
 	GenerationConfig  *GenerationConfig `json:"generationConfig,omitempty"`
+	ServiceTier       string            `json:"serviceTier,omitempty"` // flex, standard or priority
 }
 
 // Content is one turn, or the system instruction, which has no role.
@@ -95,6 +96,12 @@ type FunctionCallingConfig struct {
 // GenerationConfig shapes the answer.
 type GenerationConfig struct {
 	MaxOutputTokens    *int64          `json:"maxOutputTokens,omitempty"`
+	StopSequences      []string        `json:"stopSequences,omitempty"`
+	Seed               *int64          `json:"seed,omitempty"`
+	PresencePenalty    *float64        `json:"presencePenalty,omitempty"`
+	FrequencyPenalty   *float64        `json:"frequencyPenalty,omitempty"`
+	ResponseMimeType   string          `json:"responseMimeType,omitempty"`   // "application/json"
+	ResponseJSONSchema json.RawMessage `json:"responseJsonSchema,omitempty"` // with that type
 	ThinkingConfig     *ThinkingConfig `json:"thinkingConfig,omitempty"`
 	ImageConfig        *ImageConfig    `json:"imageConfig,omitempty"`
 	ResponseModalities []string        `json:"responseModalities,omitempty"`
@@ -104,7 +111,8 @@ type GenerationConfig struct {
 // ThinkingConfig says how the model thinks and whether it shows it.
 type ThinkingConfig struct {
 	IncludeThoughts *bool  `json:"includeThoughts,omitempty"`
-	ThinkingLevel   string `json:"thinkingLevel,omitempty"` // MINIMAL, LOW, MEDIUM or HIGH
+	ThinkingLevel   string `json:"thinkingLevel,omitempty"`  // MINIMAL, LOW, MEDIUM or HIGH
+	ThinkingBudget  *int64 `json:"thinkingBudget,omitempty"` // tokens; -1: the model decides
 }
 
 // ImageConfig shapes generated pictures.

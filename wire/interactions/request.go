@@ -23,11 +23,13 @@ type Request struct {
 
 // GenerationConfig says how the model answers.
 type GenerationConfig struct {
-	MaxOutputTokens   *int64  `json:"max_output_tokens,omitempty"`  // thinking included
-	ThinkingLevel     string  `json:"thinking_level,omitempty"`     // minimal, low, medium or high
-	ThinkingSummaries string  `json:"thinking_summaries,omitempty"` // auto or none
-	ToolChoice        any     `json:"tool_choice,omitempty"`        // auto, any, none, or AllowedToolChoice
-	SpeechConfig      []Voice `json:"speech_config,omitempty"`
+	MaxOutputTokens   *int64   `json:"max_output_tokens,omitempty"` // thinking included
+	Seed              *int64   `json:"seed,omitempty"`
+	StopSequences     []string `json:"stop_sequences,omitempty"`
+	ThinkingLevel     string   `json:"thinking_level,omitempty"`     // minimal, low, medium or high
+	ThinkingSummaries string   `json:"thinking_summaries,omitempty"` // auto or none
+	ToolChoice        any      `json:"tool_choice,omitempty"`        // auto, any, none, or AllowedToolChoice
+	SpeechConfig      []Voice  `json:"speech_config,omitempty"`
 }
 
 // AllowedToolChoice makes the model call one of the tools named.
@@ -49,9 +51,11 @@ type Voice struct {
 
 // Format is a kind of output that is wanted.
 type Format struct {
-	Type        string `json:"type"` // text, image or audio
-	AspectRatio string `json:"aspect_ratio,omitempty"`
-	ImageSize   string `json:"image_size,omitempty"`
+	Type        string          `json:"type"` // text, image or audio
+	AspectRatio string          `json:"aspect_ratio,omitempty"`
+	ImageSize   string          `json:"image_size,omitempty"`
+	MimeType    string          `json:"mime_type,omitempty"` // of text: "application/json"
+	Schema      json.RawMessage `json:"schema,omitempty"`    // of JSON
 }
 
 // Tool is a function the model may call: the text of the object {name, description, parameters, …}, which stands on the

@@ -16,14 +16,40 @@ type Request struct {
 	MaxCompletionTokens *int64              `json:"max_completion_tokens,omitempty"`
 	MaxTokens           *int64              `json:"max_tokens,omitempty"` // Z.ai, in place of MaxCompletionTokens
 	Temperature         *float64            `json:"temperature,omitempty"`
+	TopP                *float64            `json:"top_p,omitempty"`
+	TopK                *int64              `json:"top_k,omitempty"` // vLLM
+	Stop                []string            `json:"stop,omitempty"`
+	Seed                *int64              `json:"seed,omitempty"`
+	PresencePenalty     *float64            `json:"presence_penalty,omitempty"`
+	FrequencyPenalty    *float64            `json:"frequency_penalty,omitempty"`
 	Tools               *[]Tool             `json:"tools,omitempty"`
 	ToolChoice          any                 `json:"tool_choice,omitempty"` // a mode, or AllowedToolChoice
+	ParallelToolCalls   *bool               `json:"parallel_tool_calls,omitempty"`
+	ResponseFormat      *ResponseFormat     `json:"response_format,omitempty"`
+	Verbosity           string              `json:"verbosity,omitempty"` // low, medium or high
 	ServiceTier         string              `json:"service_tier,omitempty"`
-	Thinking            *Thinking           `json:"thinking,omitempty"` // Z.ai, Moonshot
+	User                string              `json:"user,omitempty"`
+	UserID              string              `json:"user_id,omitempty"`           // Z.ai, in place of User
+	SafetyIdentifier    string              `json:"safety_identifier,omitempty"` // Moonshot, in place of User
+	Thinking            *Thinking           `json:"thinking,omitempty"`          // Z.ai, Moonshot
 	ReasoningEffort     string              `json:"reasoning_effort,omitempty"`
 	PromptCacheKey      string              `json:"prompt_cache_key,omitempty"`     // Moonshot
 	ChatTemplateKwargs  *ChatTemplateKwargs `json:"chat_template_kwargs,omitempty"` // vLLM
 	Messages            []Message           `json:"messages"`
+}
+
+// ResponseFormat is any JSON object, or JSON of a schema.
+type ResponseFormat struct {
+	Type       string      `json:"type"` // json_object or json_schema
+	JSONSchema *JSONSchema `json:"json_schema,omitempty"`
+}
+
+// JSONSchema is a schema with what the model is told of it.
+type JSONSchema struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"`
+	Strict      *bool           `json:"strict,omitempty"`
 }
 
 // StreamOptions asks for the usage chunk.
@@ -104,11 +130,25 @@ func (r *ReasoningDetail) Bound() bool { return r.Data != "" || r.Signature != "
 // Said returns what a reader may read of it.
 func (r *ReasoningDetail) Said() string { return r.Text + r.Summary }
 
-// ContentPart is a piece of text or a picture.
+// ContentPart is a piece of text, a picture, a document or a sound.
 type ContentPart struct {
-	Type     string    `json:"type"` // "text" or "image_url"
-	Text     *string   `json:"text,omitempty"`
-	ImageURL *ImageURL `json:"image_url,omitempty"`
+	Type       string      `json:"type"` // text, image_url, file or input_audio
+	Text       *string     `json:"text,omitempty"`
+	ImageURL   *ImageURL   `json:"image_url,omitempty"`
+	File       *File       `json:"file,omitempty"`
+	InputAudio *InputAudio `json:"input_audio,omitempty"`
+}
+
+// File is a document.
+type File struct {
+	Filename string `json:"filename"`
+	FileData string `json:"file_data"` // a data URL
+}
+
+// InputAudio is a sound.
+type InputAudio struct {
+	Data   string `json:"data"`   // base64
+	Format string `json:"format"` // wav or mp3
 }
 
 // ImageURL is a picture by URL.

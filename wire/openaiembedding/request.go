@@ -12,6 +12,7 @@ type Request struct {
 	Model          string   `json:"model"`
 	Dimensions     *int64   `json:"dimensions,omitempty"`
 	EncodingFormat string   `json:"encoding_format,omitempty"` // "float" or "base64"
+	User           string   `json:"user,omitempty"`
 	Input          []string `json:"input"`
 }
 

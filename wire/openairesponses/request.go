@@ -9,18 +9,40 @@ import (
 
 // Request is the body of POST /responses.
 type Request struct {
-	Model           string     `json:"model"`
-	Store           bool       `json:"store"`
-	Include         []string   `json:"include,omitempty"`
-	Stream          bool       `json:"stream"`
-	Instructions    *string    `json:"instructions,omitempty"`
-	MaxOutputTokens *int64     `json:"max_output_tokens,omitempty"`
-	Temperature     *float64   `json:"temperature,omitempty"`
-	Reasoning       *Reasoning `json:"reasoning,omitempty"`
-	Tools           *[]Tool    `json:"tools,omitempty"`
-	ToolChoice      any        `json:"tool_choice,omitempty"` // a mode, or AllowedToolChoice
-	ServiceTier     string     `json:"service_tier,omitempty"`
-	Input           []any      `json:"input"` // Message, ReasoningItem, FunctionCall, FunctionCallOutput
+	Model             string          `json:"model"`
+	Store             bool            `json:"store"`
+	Include           []string        `json:"include,omitempty"`
+	Stream            bool            `json:"stream"`
+	Instructions      *string         `json:"instructions,omitempty"`
+	MaxOutputTokens   *int64          `json:"max_output_tokens,omitempty"`
+	Temperature       *float64        `json:"temperature,omitempty"`
+	TopP              *float64        `json:"top_p,omitempty"`
+	PresencePenalty   *float64        `json:"presence_penalty,omitempty"`  // Open Responses
+	FrequencyPenalty  *float64        `json:"frequency_penalty,omitempty"` // Open Responses
+	Reasoning         *Reasoning      `json:"reasoning,omitempty"`
+	Tools             *[]Tool         `json:"tools,omitempty"`
+	ToolChoice        any             `json:"tool_choice,omitempty"` // a mode, or AllowedToolChoice
+	ParallelToolCalls *bool           `json:"parallel_tool_calls,omitempty"`
+	Text              *Text           `json:"text,omitempty"`
+	ServiceTier       string          `json:"service_tier,omitempty"`
+	User              string          `json:"user,omitempty"`
+	Metadata          json.RawMessage `json:"metadata,omitempty"` // an object
+	Input             []any           `json:"input"`              // Message, ReasoningItem, FunctionCall, FunctionCallOutput
+}
+
+// Text says what the text of the answer must be.
+type Text struct {
+	Format    *Format `json:"format,omitempty"`
+	Verbosity string  `json:"verbosity,omitempty"` // low, medium or high
+}
+
+// Format is any JSON object, or JSON of a schema.
+type Format struct {
+	Type        string          `json:"type"` // json_object or json_schema
+	Name        string          `json:"name,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"`
+	Strict      *bool           `json:"strict,omitempty"`
 }
 
 // Reasoning says how much the model reasons and whether it summarizes that.
@@ -59,12 +81,14 @@ type Message struct {
 	Phase   string        `json:"phase,omitempty"`
 }
 
-// ContentPart is a piece of text or a picture.
+// ContentPart is a piece of text, a picture or a document.
 type ContentPart struct {
-	Type     string  `json:"type"` // input_text, output_text, input_image, summary_text, reasoning_text
+	Type     string  `json:"type"` // input_text, output_text, input_image, input_file, summary_text, reasoning_text
 	Text     *string `json:"text,omitempty"`
 	ImageURL string  `json:"image_url,omitempty"`
-	Detail   string  `json:"detail,omitempty"`
+	Detail   string  `json:"detail,omitempty"`    // of a picture
+	Filename string  `json:"filename,omitempty"`  // of a document
+	FileData string  `json:"file_data,omitempty"` // of a document: a data URL
 }
 
 // ReasoningItem gives the model its reasoning back. A list that is nil is left out, an empty one is sent.
