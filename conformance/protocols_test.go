@@ -88,7 +88,7 @@ var chat = protocol{
 	frame:    dataFrame,
 	terminal: func(chunk object) bool { return chatChoice(chunk).string("finish_reason") != "" },
 	failed:   func(chunk object) bool { return chunk["error"] != nil || chatChoice(chunk)["error"] != nil },
-	marks:    []string{"finish_reason"},
+	marks:    []string{"finish_reason", "message"},
 	finish: func(word, _ string) mmsp.FinishReason {
 		return words{
 			"stop": mmsp.FinishStop, "length": mmsp.FinishLength,
