@@ -1,4 +1,5 @@
 // Package conformance holds tests that read provider traffic through the client types and judge what comes out: streams
-// recorded by others, the same streams cut and re-chunked, whole answers, and what passes through a server. MMSP_CORPUS
-// names the folder of recordings; without it the tests read the few made-up ones in testdata.
+// that were recorded, the same streams cut and re-chunked, whole answers, and what passes through a server. MMSP_CORPUS
+// names the folder of recordings and MMSP_CASES that of the cases for a server; without them the tests read the few
+// made-up ones in testdata.
 package conformance

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -12,8 +13,11 @@ import (
 )
 
 const (
-	cutsPerStream  = 200     // at events, and as many at random bytes
-	bytesPerStream = 3 << 20 // read in all cuts of one stream; fewer cuts are made of longer streams
+	cutsPerStream  = 200     // at random bytes, and at most as many after events
+	bytesPerStream = 1 << 20 // read in all cuts of one stream; fewer cuts are made of longer streams
+
+	// With MMSP_TRUNCATION=full every stream but the longest is cut after each of its events and at all the bytes.
+	longest = 300 << 10
 )
 
 // TestTruncation cuts every recorded stream after its events and at random bytes. What comes out before the cut stands
@@ -58,7 +62,11 @@ func (r *recording) cuts() (cuts []int) {
 	random := rand.New(rand.NewPCG(3, uint64(len(r.body))))
 	count := min(cutsPerStream, bytesPerStream/max(1, 2*len(r.body)))
 	events := slices.Clone(r.events)
-	if len(events) > count { // the first, the last, and some in between
+	full := os.Getenv("MMSP_TRUNCATION") == "full" && len(r.body) <= longest
+	if full {
+		count = cutsPerStream
+	}
+	if len(events) > count && !full { // the first, the last, and some in between
 		keep := count / 3
 		middle := events[keep : len(events)-keep]
 		random.Shuffle(len(middle), func(i, j int) { middle[i], middle[j] = middle[j], middle[i] })
