@@ -8,7 +8,8 @@ RUN CGO_ENABLED=0 go build -trimpath -o /out/mmsp ./cmd/mmsp && mkdir /out/data
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /out/mmsp /mmsp
-# Traces, sessions and stored responses go below the working directory, which the user of the image may write to.
+# Traces go below the working directory, as does what a configuration names by a relative path: the user of the image may
+# write there.
 COPY --from=build --chown=65532:65532 /out/data /data
 WORKDIR /data
 USER 65532:65532

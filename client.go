@@ -27,7 +27,8 @@ func (c *Client) WithTracer(tracer *Tracer) *Client {
 // Provider returns the provider that the client streams through.
 func (c *Client) Provider() Provider { return c.provider }
 
-// ListModels returns the model ids that the endpoint serves, in its order.
+// ListModels returns the model ids that the endpoint serves, in its order. The error is an *UpstreamError, or an
+// *UnsupportedOperationError where the protocol has no list.
 func (c *Client) ListModels(ctx context.Context) ([]string, error) { return c.provider.ListModels(ctx) }
 
 // errStreamUsed: a stream is a request under way, not a recording of one.
@@ -37,6 +38,9 @@ var errStreamUsed = errors.New("this stream has been read already")
 // one stop event. The request goes out when the stream is ranged over, which can be done once. An error is yielded
 // once, last, in place of the stop; deltas before it stand. Cancelling ctx ends the stream with the cause of ctx and
 // closes the provider's connection, as leaving the loop does. The caller's messages are never written to.
+//
+// Before the request goes out the error is an *InvalidRequestError or an *UnsupportedParameterError; afterwards it is an
+// *UpstreamError, *IncompleteStreamError, *EmptyResponseError, *ToolCallArgumentParseError or *StreamProtocolError.
 func (c *Client) StreamingResponse(ctx context.Context, messages []Message, config *Config) iter.Seq2[Event, error] {
 	if config == nil {
 		config = &Config{}
@@ -244,7 +248,8 @@ func stampMessages(messages []Message) []Message {
 	return stamped
 }
 
-// Collect reads a stream to its end into the assistant's message. With an error it returns what arrived whole.
+// Collect reads a stream to its end into the assistant's message. With the stream's error it returns the items that
+// arrived whole, without usage and finish reason.
 func Collect(stream iter.Seq2[Event, error]) (Message, error) {
 	message := Message{Role: RoleAssistant, ContentItems: []Item{}}
 	for event, err := range stream {

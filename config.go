@@ -8,7 +8,7 @@ type Config struct {
 	MaxTokens         *int64   // of the answer, thinking included
 	Temperature       *float64 // 1 is every model's own and never refused
 	TopP              *float64 // as with the temperature, 1 is never refused
-	TopK              *int64
+	TopK              *int64   // how many of the likeliest tokens are drawn from
 	StopSequences     []string // texts that end the answer; the one met is no part of it
 	Seed              *int64
 	PresencePenalty   *float64 // 0 is never refused
@@ -134,11 +134,11 @@ type ImageConfig struct {
 
 // TTSVoice is the voice of one speaker.
 type TTSVoice struct {
-	Voice   string
-	Speaker string
+	Voice   string // the provider's name of it
+	Speaker string // as the text names who speaks; empty where there is one voice
 }
 
 // EmbeddingConfig shapes embedding vectors.
 type EmbeddingConfig struct {
-	Dimensions *int64
+	Dimensions *int64 // numbers in a vector; nil: as many as the model gives
 }

@@ -68,15 +68,15 @@ type ToolCallArgumentParseError struct {
 type UpstreamError struct {
 	Client     string
 	Message    string
-	Status     int // HTTP status; 0 for a failure inside a stream without one
-	ErrorType  string
+	Status     int    // HTTP status; 0 for a failure inside a stream without one
+	ErrorType  string // this and the next two in the provider's own words; empty: not given
 	Code       string
 	Param      string
-	RequestID  string
-	RetryAfter time.Duration
+	RequestID  string          // the provider's, for its support
+	RetryAfter time.Duration   // how long the provider asks to wait; 0: it does not say
 	Object     json.RawMessage // the provider's own error object, bounded
 	Wire       json.RawMessage // from an MMSP server: its whole error object, which the next hop gets unchanged
-	Err        error
+	Err        error           // of the connection, if that is what failed
 }
 
 func (e *UnsupportedParameterError) Error() string { return e.Message }

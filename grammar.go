@@ -11,7 +11,7 @@ import (
 )
 
 // GrammarChecker judges a public stream event by event: the deltas of an item are contiguous and followed by one .done
-// item that says what they said; one stop comes last.
+// item that says what they said; one stop comes last. The zero value is ready for the first event.
 type GrammarChecker struct {
 	events   int
 	stopped  bool
@@ -36,7 +36,7 @@ func CheckStream(stream iter.Seq2[Event, error]) error {
 	return checker.End()
 }
 
-// Event judges the next event.
+// Event judges the next event. An error says what breaks the grammar; the stream is judged no further.
 func (g *GrammarChecker) Event(e *Event) error {
 	err := g.check(e)
 	if err != nil {
@@ -46,7 +46,7 @@ func (g *GrammarChecker) Event(e *Event) error {
 	return err
 }
 
-// End judges the end of the stream.
+// End judges the end of the stream: an error if there was no stop.
 func (g *GrammarChecker) End() error {
 	if !g.stopped {
 		return errors.New("the stream ended without a stop")

@@ -84,7 +84,7 @@ func AssistantMessage(items ...Item) Message {
 	return Message{Role: RoleAssistant, ContentItems: items}
 }
 
-// Text joins the text items of the message.
+// Text joins the .done text items of the message, with nothing between them.
 func (m *Message) Text() (text string) {
 	for i := range m.ContentItems {
 		if m.ContentItems[i].Type == TextDone {

@@ -57,7 +57,8 @@ func checkTraceID(id string) error {
 
 // Save writes the conversation and the config it was held with. The last extension of the id, if it has one, is
 // replaced: "a/b.txt" names a/b.json and a/b.txt. Each file is replaced at once, so a reader never sees half of it.
-// Nothing is written outside the tracer's folder, not even through a symbolic link.
+// Nothing is written outside the tracer's folder, not even through a symbolic link. An id is a relative path of letters,
+// digits, dots, underscores and hyphens, in which no name begins with a dot; another one is an error.
 func (t *Tracer) Save(traceID, model string, history []Message, config *Config) error {
 	if err := checkTraceID(traceID); err != nil {
 		return err

@@ -642,7 +642,8 @@ func ParseMessages(data []byte, relay bool) ([]Message, error) {
 	return messages, r.end()
 }
 
-// ParseConfig reads a config object; no data is the empty config.
+// ParseConfig reads a config object; no data is the empty config. Errors are *InvalidRequestError with the path of what is
+// wrong.
 func ParseConfig(data []byte) (c Config, err error) {
 	if len(data) == 0 {
 		return c, nil
@@ -654,7 +655,7 @@ func ParseConfig(data []byte) (c Config, err error) {
 }
 
 // ParseEvent reads one event of a public stream. The grammar allows one item an event; what a peer sends beyond that
-// comes back in more.
+// comes back in more. Errors are *InvalidRequestError with the path of what is wrong.
 func ParseEvent(data []byte) (e Event, more []Item, err error) {
 	r := newWireReader(data, false)
 	e, more = r.event()

@@ -27,12 +27,12 @@ import (
 
 // Type is one client type.
 type Type struct {
-	Name string
+	Name string // such as "openai-chat"
 	New  func(mmsp.Options) (mmsp.Provider, error)
 
 	// Of the official clients, which speak a vendor's own API and are chosen by the family of a model id.
 	Vendor   string
-	KeyVar   string
+	KeyVar   string   // environment variable of the key
 	Families []string // lower-case prefixes of the vendor's model ids
 }
 
@@ -78,7 +78,7 @@ func openAI(o mmsp.Options) (mmsp.Provider, error) {
 // Types returns the table of client types.
 func Types() []Type { return slices.Clone(types) }
 
-// Names returns the names of the client types.
+// Names returns the names of the client types, the official ones first.
 func Names() (names []string) {
 	for _, t := range types {
 		names = append(names, t.Name)
@@ -101,7 +101,8 @@ func find(name string) (Type, bool) {
 	return types[i], true
 }
 
-// Family returns the official client type whose family the model id belongs to.
+// Family returns the official client type whose family the model id belongs to, in any case. It is false for an id of no
+// known family.
 func Family(model string) (Type, bool) {
 	model = strings.ToLower(model)
 	for _, t := range types {
@@ -113,7 +114,8 @@ func Family(model string) (Type, bool) {
 }
 
 // New makes the client of a model. The client type is Options.ClientType, else CLIENT_TYPE, else that of the model's
-// family. An id of no known family is an error that lists what is possible.
+// family. A name that is no client type and an id of no known family are errors that list what is possible; a missing key
+// or a bad base URL is one that names the variable or option. Nothing is sent yet.
 func New(model string, o mmsp.Options) (*mmsp.Client, error) {
 	o.Model = model
 	named := o.ClientType

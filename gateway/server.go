@@ -57,7 +57,8 @@ type Own struct {
 	Client *mmsp.Client
 }
 
-// New builds every row's client. The error is a *TableError where rows cannot be served.
+// New builds every row's client; the rows of own come after those of the configuration. The error is a *TableError where
+// rows cannot be served. The metrics reach their file through Serve alone.
 func New(c *config.Config, log *slog.Logger, own ...Own) (*Server, error) {
 	first, err := newState(c, nil, own)
 	if err != nil {

@@ -44,7 +44,7 @@ type row struct {
 // TableError says which rows of the models table cannot be served.
 type TableError struct{ Rows []RowError }
 
-// RowError is one of them.
+// RowError says why one row of the models table cannot be served.
 type RowError struct {
 	Row  int    // from 0
 	ID   string // that it is served under

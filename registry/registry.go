@@ -19,7 +19,7 @@ import (
 type Model struct {
 	ID            string     `json:"model"`
 	BaseURL       string     `json:"base_url"`
-	ClientType    string     `json:"client"`
+	ClientType    string     `json:"client"` // as package auto names it
 	Input         []Modality `json:"input_modalities"`
 	Output        []Modality `json:"output_modalities"`
 	ContextWindow int64      `json:"context_window,omitempty"` // tokens; 0: none is published
@@ -50,7 +50,7 @@ const (
 // Pricing holds list prices per million tokens.
 type Pricing struct {
 	Currency Currency `json:"currency"`
-	Prompt   float64  `json:"prompt_tokens"`
+	Prompt   float64  `json:"prompt_tokens"`   // input not served from a cache
 	Thoughts float64  `json:"thoughts_tokens"` // the same as Response
 	Response float64  `json:"response_tokens"`
 	Cached   *float64 `json:"cached_tokens,omitempty"` // nil: cached tokens have no price of their own

@@ -50,7 +50,8 @@ var thinking = []struct {
 
 var levels = []mmsp.ThinkingLevel{mmsp.ThinkingNone, mmsp.ThinkingLow, mmsp.ThinkingMedium, mmsp.ThinkingHigh, mmsp.ThinkingXHigh, mmsp.ThinkingMax}
 
-// rows are the rows of the client's tables: what each field of a config and each item of a message becomes.
+// rows names everything that decides what a request says: the fields of a config and the items of a message. Each has a
+// case below, and each case is of a row.
 var rows = func() []string {
 	all := strings.Fields(`
 		config.top_p config.top_p.1 config.top_k config.stop_sequences config.stop_sequences.none config.seed
@@ -370,7 +371,7 @@ func explosive() string {
 	return schema + `}}`
 }
 
-// TestGolden: every row of the tables has a case, and every case is what is sent, the same again the second time.
+// TestGolden: every row has a case, and every case is what is sent, the same again the second time.
 func TestGolden(t *testing.T) {
 	pictures := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/picture" {

@@ -45,8 +45,8 @@ func parse[T any](t testing.TB, text string) (value T) {
 	return value
 }
 
-// rows are the rows of the protocol's tables: config, the levels of each group of models, speech, vectors, items, and what
-// stands before a turn. Each has a case in golden of its name, or of its name with a dot and more.
+// rows names everything that decides what a request says: config, the levels of each group of models, speech, vectors,
+// items, and what stands before a turn. Each has a case in golden of its name, or of its name with a dot and more.
 var rows = append([]string{
 	"config.top_p", "config.top_p.1", "config.top_k", "config.stop_sequences", "config.stop_sequences.none",
 	"config.seed", "config.presence_penalty", "config.presence_penalty.0", "config.frequency_penalty",

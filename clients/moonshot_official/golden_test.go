@@ -33,7 +33,7 @@ func build(t *testing.T, o mmsp.Options) *moonshotofficial.Client {
 	return c
 }
 
-// rows are the rows of the tables that say how this client type speaks.
+// rows names everything that decides what a request says. Each has a case below, and each case is of a row.
 var rows = strings.Fields(`
 moonshot.config.top_p moonshot.config.top_p.1 moonshot.config.top_k moonshot.config.stop_sequences
 moonshot.config.stop_sequences.none moonshot.config.seed moonshot.config.presence_penalty

@@ -29,7 +29,8 @@ func build(t *testing.T, o mmsp.Options) *openaichatvllmadapter.Client {
 	return c
 }
 
-// rows are the rows of the table of chat templates, each with every thinking level, and what goes beside them.
+// rows names everything that decides what a request says: the chat templates, each with every thinking level, and the
+// fields of the config. Each has a case below, and each case is of a row.
 var rows = strings.Fields(`
 vllm.top_p vllm.top_p.1 vllm.top_k vllm.stop_sequences vllm.stop_sequences.none vllm.seed vllm.presence_penalty
 vllm.presence_penalty.0 vllm.frequency_penalty vllm.frequency_penalty.0 vllm.parallel.true vllm.parallel.false

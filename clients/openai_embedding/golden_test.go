@@ -10,7 +10,7 @@ import (
 	"github.com/prism-shadow/mmsp-go"
 )
 
-// rows names every row of the tables from config and messages to the request.
+// rows names everything that decides what a request says. Each has a case below, and each case is of a row.
 var rows = strings.Fields(`
 	top_p top_p.1 top_k stop_sequences stop_sequences.none seed presence_penalty presence_penalty.0 frequency_penalty
 	frequency_penalty.0 parallel.true parallel.false format.text format.json_object format.json_schema budget verbosity

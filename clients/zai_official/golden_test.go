@@ -31,7 +31,7 @@ func build(t *testing.T, o mmsp.Options) *zaiofficial.Client {
 	return c
 }
 
-// rows are the rows of the tables that say how this client type speaks.
+// rows names everything that decides what a request says. Each has a case below, and each case is of a row.
 var rows = strings.Fields(`
 zai.config.top_p zai.config.top_p.1 zai.config.top_k zai.config.stop_sequences zai.config.stop_sequences.one
 zai.config.stop_sequences.none zai.config.seed zai.config.presence_penalty zai.config.presence_penalty.0

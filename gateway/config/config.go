@@ -56,7 +56,7 @@ type Model struct {
 	BaseURL       string                 `yaml:"base_url" env:"true"`    // empty: the client's variable, else the vendor's endpoint
 	APIKey        mmsp.Secret            `yaml:"api_key"`                // absent only in a row of client type mmsp
 	Headers       map[string]mmsp.Secret `yaml:"headers"`                // sent with every request of the row
-	Strict        bool                   `yaml:"strict"`                 // a dropped parameter is a 400
+	Strict        bool                   `yaml:"strict"`                 // a parameter that an ingress endpoint would drop is a 400; not read yet
 
 	Line int `yaml:"-"` // of the row in the file, for what the caller has to say about it
 }
@@ -68,7 +68,7 @@ type Gateway struct {
 	Limits    Limits        `yaml:"limits"`
 	Sessions  Sessions      `yaml:"sessions"`
 	KeepAlive time.Duration `yaml:"keep_alive"` // between SSE comments while the model is silent; 0: no comments
-	DataDir   string        `yaml:"data_dir"`   // SQLite file, sessions, stored responses; as written, relative to the working directory
+	DataDir   string        `yaml:"data_dir"`   // for what the store and the sessions will keep; relative to the working directory
 }
 
 // HTTP is the ingress side.
@@ -133,7 +133,7 @@ type Limits struct {
 	MaxResponseBytes int64 `yaml:"max_response_bytes" min:"1"` // of one upstream response, decompressed
 }
 
-// Sessions is the routing of requests to conversations that the server keeps.
+// Sessions is the routing of requests to conversations that a server keeps. See Features for what this version has.
 type Sessions struct {
 	RouteByUser bool   `yaml:"route_by_user"` // the field user names the session
 	Concurrency string `yaml:"concurrency" enum:"queue reject"`
@@ -141,17 +141,17 @@ type Sessions struct {
 
 // Metrics is where the history of /v1/metrics is kept.
 type Metrics struct {
-	File string `yaml:"file"` // empty: in the data directory once something is stored there
+	File string `yaml:"file"` // empty: in memory only
 }
 
-// Store is where stored responses and sessions live.
+// Store is where stored responses and sessions will live. See Features for what this version has.
 type Store struct {
 	URL      mmsp.Secret   `yaml:"url"` // empty: SQLite in the data directory; postgres://… may hold a password
 	MaxAge   time.Duration `yaml:"max_age" min:"1"`
 	MaxBytes int64         `yaml:"max_bytes" min:"1"`
 }
 
-// Trace says which requests are recorded.
+// Trace says which requests are recorded. See Features for what this version has.
 type Trace struct {
 	Mode string `yaml:"mode" enum:"off on_error all"`
 }
