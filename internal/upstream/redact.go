@@ -1,9 +1,9 @@
 package upstream
 
 import (
-	"fmt"
+	"bytes"
+	"encoding/hex"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -39,21 +39,55 @@ func redact(text []byte, req *http.Request) []byte {
 	if len(secrets) == 0 || len(text) == 0 {
 		return text
 	}
-	// The longest first, so that none is left over when one contains another.
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
-	var pattern strings.Builder
-	for i, secret := range slices.Compact(secrets) {
-		if i > 0 {
-			pattern.WriteByte('|')
-		}
-		for _, c := range []byte(secret) {
-			// As it is, behind a backslash, as JSON's \u escape, as a URL spells it.
-			fmt.Fprintf(&pattern, `(?:\\?\x%02x|(?i:\\u00%02x|%%%02x))`, c, c, c)
-		}
+	for i := range secrets {
+		secret, _ := unspell([]byte(secrets[i]))
+		secrets[i] = string(secret)
 	}
-	spelled, err := regexp.Compile(pattern.String())
-	if err != nil { // too long to compile: nothing of the text is safe
-		return []byte("[…]")
+	plain, at := unspell(text)
+	var safe []byte
+	end := 0 // of what has been copied, in text
+	for i := 0; i < len(plain); {
+		length := 0
+		for _, secret := range secrets {
+			if bytes.HasPrefix(plain[i:], []byte(secret)) {
+				length = max(length, len(secret))
+			}
+		}
+		if length == 0 {
+			i++
+			continue
+		}
+		safe = append(append(safe, text[end:at[i]]...), "[…]"...)
+		i += length
+		end = at[i]
 	}
-	return spelled.ReplaceAllLiteral(text, []byte("[…]"))
+	if end == 0 {
+		return text
+	}
+	return append(safe, text[end:]...)
+}
+
+// unspell writes a text with the escapes of JSON and URLs resolved, ASCII only, and tells where in the text each byte of
+// that begins; one place more stands for the end.
+func unspell(text []byte) (plain []byte, at []int) {
+	plain, at = make([]byte, 0, len(text)), make([]int, 0, len(text)+1)
+	for i := 0; i < len(text); {
+		c, width := text[i], 1
+		rest := text[i+1:]
+		switch {
+		case c == '\\' && len(rest) >= 5 && rest[0]|0x20 == 'u' && rest[1] == '0' && rest[2] == '0':
+			if code, err := hex.DecodeString(string(rest[3:5])); err == nil {
+				c, width = code[0], 6
+			}
+		case c == '\\' && len(rest) > 0:
+			c, width = rest[0], 2
+		case c == '%' && len(rest) >= 2:
+			if code, err := hex.DecodeString(string(rest[:2])); err == nil {
+				c, width = code[0], 3
+			}
+		}
+		plain, at = append(plain, c), append(at, i)
+		i += width
+	}
+	return plain, append(at, len(text))
 }
