@@ -26,7 +26,7 @@ var floors = []struct {
 	{"internal/credentials", []string{""}},
 	{"internal/fetch", []string{"internal/images"}},
 	{"internal/failure", []string{"", "internal/jsonscan", "internal/upstream"}},
-	{"internal/modellist", []string{"", "internal/jsonscan", "internal/failure"}},
+	{"internal/modellist", []string{"", "internal/jsonscan", "internal/failure", "internal/upstream"}},
 	{"clients/openai_chat_vllm_adapter", []string{"", "wire/", "clients/openai_chat"}},
 	{"clients/", []string{
 		"", "wire/", "internal/jsonscan", "internal/sse", "internal/upstream", "internal/credentials", "internal/failure",

@@ -175,7 +175,8 @@ func (s *StreamItems) push(item *Item, id string) error {
 		stray.Fidelity = item.Fidelity
 		return s.send(&stray)
 	}
-	if s.open != k || k.begins != nil && k.begins(item) || !k.header && id != "" && s.id != "" && id != s.id {
+	otherMedia := k == kindInlineData && s.sent && item.MimeType != "" && item.MimeType != s.first.MimeType
+	if s.open != k || otherMedia || k.begins != nil && k.begins(item) || !k.header && id != "" && s.id != "" && id != s.id {
 		if err := s.close(); err != nil {
 			return err
 		}

@@ -208,6 +208,12 @@ func TestStreamItems(t *testing.T) {
 			"",
 		},
 		{
+			"sound after a picture is an item of its own",
+			[]Delta{data("1", "image/png", "a"), data("1", "audio/pcm", "b"), data("1", "audio/pcm", "c")},
+			[]string{`inline_data.delta image/png "a"`, `inline_data.done image/png "a"; inline_data.delta audio/pcm "b"`, `inline_data.delta audio/pcm "c"`, `inline_data.done audio/pcm "bc"`},
+			"",
+		},
+		{
 			"audio streams in chunks of one item",
 			[]Delta{data("1", "audio/pcm", "a"), data("1", "audio/pcm", "b"), data("", "", "c")},
 			[]string{`inline_data.delta audio/pcm "a"`, `inline_data.delta audio/pcm "b"`, `inline_data.delta  "c"`, `inline_data.done audio/pcm "abc"`},

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/prism-shadow/mmsp-go"
@@ -42,6 +43,8 @@ const (
 	redactedThinking = "_REDACTED_THINKING"
 
 	maxModelPages = 1000
+
+	endWait = 5 * time.Second // for the end of the message after its stop reason
 )
 
 // Client speaks Messages for one model.
@@ -571,7 +574,7 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 	for number := 1; ; number++ {
 		wire, err := reader.Next()
 		switch {
-		case err == io.EOF && finished:
+		case finished && (err == io.EOF || errors.Is(err, upstream.ErrLingered)):
 			return
 		case err == io.EOF:
 			yield(nil, &mmsp.IncompleteStreamError{Client: class, Reason: "the stream ended before the message did"})
@@ -656,7 +659,10 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 				}
 			}
 		}
-		finished = finished || event.FinishReason != ""
+		if event.FinishReason != "" && !finished {
+			finished = true
+			response.Linger(endWait)
+		}
 		event.Last = output.Type == "message_stop"
 		event.More = reader.More()
 		if !yield(&event, nil) || event.Last {
@@ -707,7 +713,7 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, failure.Upstream(class, err)
 		}
-		ids, after, err := modellist.ReadPage(class, response.Body)
+		ids, after, err := modellist.ReadPage(class, response)
 		if err != nil {
 			return nil, err
 		}

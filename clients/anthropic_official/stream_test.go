@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -544,5 +545,22 @@ func FuzzTransform(f *testing.F) {
 	f.Add([]byte(`{"type":"message","content":[{"type":"tool_use","id":"t","name":"f","input":{"a":1}}],"stop_reason":"tool_use","usage":{"output_tokens":1}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		read(t, testClient(t, "m", transport(func(*http.Request) (*http.Response, error) { return answer(200, string(body)), nil })))
+	})
+}
+
+// TestHeldOpen: after the stop reason the end of the message is awaited, but not for as long as the connection stays.
+func TestHeldOpen(t *testing.T) {
+	lines := strings.Join(frames(start+"\n"+text+"\n"+`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":3}}`), "")
+	synctest.Test(t, func(t *testing.T) {
+		body, provider := io.Pipe()
+		client := testClient(t, "m", transport(func(r *http.Request) (*http.Response, error) {
+			go func() { _, _ = io.WriteString(provider, lines) }()
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: body}, nil
+		}))
+		begin := time.Now()
+		_, stop, err := read(t, client)
+		if took := time.Since(begin); err != nil || stop == "" || took > endWait+time.Second {
+			t.Errorf("%q, %v after %v", stop, err, took)
+		}
 	})
 }

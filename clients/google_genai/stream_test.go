@@ -184,8 +184,9 @@ func TestStream(t *testing.T) {
 		{"pictures", chunk(`{"thought":true,"inlineData":{"mimeType":"image/png","data":"AQI="},"thoughtSignature":"QQ=="},{"inlineData":{"mimeType":"image/png","data":"AwQ="}},{"inlineData":{"data":"_-8"}}`, `}`) + "\n" + last("STOP"), `{"type":"inline_thinking.delta","data":"AQI=","mime_type":"image/png","fidelity":{"signature":"QQ==","issuer":"google"}}
 			{"type":"inline_thinking.done","data":"AQI=","mime_type":"image/png","fidelity":{"signature":"QQ==","issuer":"google"}}
 			{"type":"inline_data.delta","data":"AwQ=","mime_type":"image/png"}
+			{"type":"inline_data.done","data":"AwQ=","mime_type":"image/png"}
 			{"type":"inline_data.delta","data":"/+8=","mime_type":"application/octet-stream"}
-			{"type":"inline_data.done","data":"AwT/7w==","mime_type":"image/png"}`, "stop " + usual},
+			{"type":"inline_data.done","data":"/+8=","mime_type":"application/octet-stream"}`, "stop " + usual},
 		{"two pictures", chunk(`{"inlineData":{"mimeType":"image/png","data":"AQI="}},{"inlineData":{"mimeType":"image/png","data":"AwQ="}}`, `}`) + "\n" + last("STOP"), `{"type":"inline_data.delta","data":"AQI=","mime_type":"image/png"}
 			{"type":"inline_data.done","data":"AQI=","mime_type":"image/png"}
 			{"type":"inline_data.delta","data":"AwQ=","mime_type":"image/png"}

@@ -480,5 +480,5 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, failure.Upstream(class, err)
 	}
-	return modellist.Read(class, response.Body)
+	return modellist.Read(class, response)
 }

@@ -239,5 +239,5 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, refusal(err)
 	}
-	return modellist.Read(class, response.Body)
+	return modellist.Read(class, response)
 }

@@ -220,7 +220,7 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 		message := &messages[m]
 		var parts []openaichat.ContentPart
 		var calls []openaichat.ToolCall
-		var thinking, unsigned string
+		var thinking, unsigned strings.Builder
 		turnFields := map[string]bool{} // "" where the field is not known
 		var details []openaichat.ReasoningDetail
 		for i := range message.ContentItems {
@@ -248,8 +248,8 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 						continue // another's proof, void here
 					}
 				}
-				thinking += item.Thinking
-				unsigned += item.Thinking
+				thinking.WriteString(item.Thinking)
+				unsigned.WriteString(item.Thinking)
 				turnFields[kept.ReasoningField] = true
 			case mmsp.ToolCallDone:
 				arguments := item.Arguments
@@ -277,8 +277,8 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 		if len(parts) > 0 {
 			turn.Content = parts
 		}
-		if thinking != "" {
-			turn.ReasoningContent, turn.Reasoning = reasoningFieldsOf(turnFields, &thinking)
+		if thinking.Len() > 0 {
+			turn.ReasoningContent, turn.Reasoning = reasoningFieldsOf(turnFields, new(thinking.String()))
 		}
 		if turn.Content != nil || turn.ToolCalls != nil || turn.ReasoningContent != nil || turn.Reasoning != nil || turn.ReasoningDetails != nil {
 			input = append(input, turn)
@@ -300,7 +300,7 @@ func reasoningFieldsOf(fields map[string]bool, text *string) (reasoningContent, 
 
 // appendDetails adds an item's details to those of its turn. A signature that came after its text takes it from the
 // detail before it, or from the strings of the turn.
-func appendDetails(details, kept []openaichat.ReasoningDetail, text string, unsigned *string) []openaichat.ReasoningDetail {
+func appendDetails(details, kept []openaichat.ReasoningDetail, text string, unsigned *strings.Builder) []openaichat.ReasoningDetail {
 	for _, detail := range kept {
 		last := len(details) - 1
 		switch {
@@ -312,7 +312,8 @@ func appendDetails(details, kept []openaichat.ReasoningDetail, text string, unsi
 			details[last].Signature = detail.Signature
 			continue
 		default:
-			detail.Text, *unsigned = *unsigned, ""
+			detail.Text = unsigned.String()
+			unsigned.Reset()
 		}
 		details = append(details, detail)
 	}
@@ -567,5 +568,5 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, failure.Upstream(class, err)
 	}
-	return modellist.Read(class, response.Body)
+	return modellist.Read(class, response)
 }

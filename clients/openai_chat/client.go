@@ -203,7 +203,7 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 		message := &messages[m]
 		var parts []openaichat.ContentPart
 		var calls []openaichat.ToolCall
-		var thinking, unsigned string
+		var thinking, unsigned strings.Builder
 		turnFields := map[string]bool{}
 		var details []openaichat.ReasoningDetail
 		for i := range message.ContentItems {
@@ -241,8 +241,8 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 						continue // another's proof, void here
 					}
 				}
-				thinking += item.Thinking
-				unsigned += item.Thinking
+				thinking.WriteString(item.Thinking)
+				unsigned.WriteString(item.Thinking)
 				turnFields[kept.ReasoningField] = true
 				if item.Thinking != "" {
 					reasoningFields[kept.ReasoningField] = true
@@ -274,8 +274,8 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 			turn.Content = parts
 		}
 		switch {
-		case thinking != "":
-			turn.ReasoningContent, turn.Reasoning = reasoningFieldsOf(turnFields, &thinking)
+		case thinking.Len() > 0:
+			turn.ReasoningContent, turn.Reasoning = reasoningFieldsOf(turnFields, new(thinking.String()))
 		case len(calls) > 0 && len(reasoningFields) > 0:
 			// Strict servers want the field on every turn with calls once the conversation had it.
 			turn.ReasoningContent, turn.Reasoning = reasoningFieldsOf(reasoningFields, new(""))
@@ -300,7 +300,7 @@ func reasoningFieldsOf(fields map[string]bool, text *string) (reasoningContent, 
 
 // appendDetails adds an item's details to those of its turn. A signature that came after its text takes it from the
 // detail before it, or from the strings of the turn.
-func appendDetails(details, kept []openaichat.ReasoningDetail, text string, unsigned *string) []openaichat.ReasoningDetail {
+func appendDetails(details, kept []openaichat.ReasoningDetail, text string, unsigned *strings.Builder) []openaichat.ReasoningDetail {
 	for _, detail := range kept {
 		last := len(details) - 1
 		switch {
@@ -312,7 +312,8 @@ func appendDetails(details, kept []openaichat.ReasoningDetail, text string, unsi
 			details[last].Signature = detail.Signature
 			continue
 		default:
-			detail.Text, *unsigned = *unsigned, ""
+			detail.Text = unsigned.String()
+			unsigned.Reset()
 		}
 		details = append(details, detail)
 	}
@@ -568,5 +569,5 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, failure.Upstream(c.class, err)
 	}
-	return modellist.Read(c.class, response.Body)
+	return modellist.Read(c.class, response)
 }

@@ -148,9 +148,10 @@ func TestAnswers(t *testing.T) {
 			lines(vector(`0.30000000000000004,-1`), vector(`0.25`), []string{stop("3")}),
 		},
 		{"an empty vector", `{"data":[{"index":0,"embedding":[]},{"index":1,"embedding":""}],"usage":{"prompt_tokens":0}}`, lines(vector(``), vector(``), []string{stop("0")})},
-		{"no usage", `{"data":[{"index":0,"embedding":[1]}]}`, lines(vector(`1`), []string{stop("null")})},
-		{"usage without a prompt", `{"data":[{"index":0,"embedding":[1]}],"usage":{"total_tokens":12}}`, lines(vector(`1`), []string{stop("null")})},
-		{"no vectors", `{"data":[],"usage":{"prompt_tokens":3}}`, []string{"EmptyResponseError stop"}},
+		{"no usage", `{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[2]}]}`, lines(vector(`1`), vector(`2`), []string{stop("null")})},
+		{"usage without a prompt", `{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[2]}],"usage":{"total_tokens":12}}`, lines(vector(`1`), vector(`2`), []string{stop("null")})},
+		{"no vectors", `{"data":[],"usage":{"prompt_tokens":3}}`, []string{"UpstreamError 0 unexpected_body  the provider did not answer with one vector for each text"}},
+		{"a vector too few", `{"data":[{"index":1,"embedding":[1]}]}`, []string{"UpstreamError 0 unexpected_body  the provider did not answer with one vector for each text"}},
 		{"an error", `{"error":{"type":"invalid_request_error","code":"bad","message":"No."}}`, []string{"UpstreamError 0 invalid_request_error bad No."}},
 		{"a page", "<html>Sign in</html>", []string{
 			`UpstreamError 0 unexpected_body  the embeddings from the provider are not readable (not a value at byte 0): "<html>Sign in</html>"`,

@@ -157,15 +157,25 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 	case err != nil:
 		yield(nil, &mmsp.UpstreamError{
 			Client: class, ErrorType: "unexpected_body", Err: err,
-			Message: fmt.Sprintf("the embeddings from the provider are not readable (%v): %s", err, failure.Excerpt(body)),
+			Message: fmt.Sprintf("the embeddings from the provider are not readable (%v): %s", err, failure.Excerpt(response.Redact(body))),
 		})
 	case modelOutput.Error != nil:
 		yield(nil, failure.Event(class, response.Redact(modelOutput.Error)))
+	case !complete(request.Body, modelOutput):
+		yield(nil, &mmsp.UpstreamError{Client: class, ErrorType: "unexpected_body", Message: "the provider did not answer with one vector for each text"})
 	default:
 		var event mmsp.UniEvent
 		c.transformModelOutputToUniEvent(modelOutput, &event)
 		yield(&event, nil)
 	}
+}
+
+// complete reports whether an answer has a vector for each text of the request.
+func complete(request []byte, modelOutput *openaiembedding.Response) bool {
+	var asked struct {
+		Input []json.RawMessage `json:"input"`
+	}
+	return json.Unmarshal(request, &asked) == nil && len(asked.Input) <= len(modelOutput.Data)
 }
 
 // cut reports whether a body is the beginning of a JSON text.
@@ -191,5 +201,5 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, failure.Upstream(class, err)
 	}
-	return modellist.Read(class, response.Body)
+	return modellist.Read(class, response)
 }

@@ -9,20 +9,21 @@ import (
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/internal/failure"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
+	"github.com/prism-shadow/mmsp-go/internal/upstream"
 )
 
 const maxBytes = 16 << 20
 
 // Read reads one page to its end and closes it. It returns the ids in order.
-func Read(class string, body io.ReadCloser) ([]string, error) {
-	ids, _, err := ReadPage(class, body)
+func Read(class string, response *upstream.Response) ([]string, error) {
+	ids, _, err := ReadPage(class, response)
 	return ids, err
 }
 
 // ReadPage also returns the id after which the next page begins, empty on the last page.
-func ReadPage(class string, body io.ReadCloser) (ids []string, after string, err error) {
-	defer body.Close()
-	data, err := io.ReadAll(io.LimitReader(body, maxBytes+1))
+func ReadPage(class string, response *upstream.Response) (ids []string, after string, err error) {
+	defer response.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxBytes+1))
 	if err != nil {
 		return nil, "", err
 	}
@@ -60,7 +61,7 @@ func ReadPage(class string, body io.ReadCloser) (ids []string, after string, err
 		}
 	}
 	if err := s.End(); err != nil || !listed {
-		return nil, "", &mmsp.UpstreamError{Client: class, ErrorType: "unexpected_body", Message: "the list of models is not readable: " + failure.Excerpt(data)}
+		return nil, "", &mmsp.UpstreamError{Client: class, ErrorType: "unexpected_body", Message: "the list of models is not readable: " + failure.Excerpt(response.Redact(data))}
 	}
 	if more {
 		after = last

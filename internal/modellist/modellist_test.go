@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/internal/upstream"
 )
 
 // body tells whether it was closed.
@@ -36,12 +37,12 @@ func TestReadPage(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := &body{Reader: strings.NewReader(tt.body)}
-			ids, after, err := ReadPage("C", b)
+			ids, after, err := ReadPage("C", &upstream.Response{Body: b})
 			if strings.Join(ids, ",") != tt.ids || after != tt.after || (err == nil) != (tt.err == "") || (err == nil) != (ids != nil) || !b.closed {
 				t.Errorf("%v, %q, %v, closed: %v", ids, after, err, b.closed)
 			}
-			var upstream *mmsp.UpstreamError
-			if err != nil && (!errors.As(err, &upstream) || upstream.Client != "C" || upstream.ErrorType != "unexpected_body" || !strings.Contains(err.Error(), tt.err)) {
+			var failed *mmsp.UpstreamError
+			if err != nil && (!errors.As(err, &failed) || failed.Client != "C" || failed.ErrorType != "unexpected_body" || !strings.Contains(err.Error(), tt.err)) {
 				t.Error(err)
 			}
 		})
@@ -49,13 +50,13 @@ func TestReadPage(t *testing.T) {
 }
 
 func TestRead(t *testing.T) {
-	ids, err := Read("C", &body{Reader: strings.NewReader(`{"data":[{"id":"a"}],"has_more":true,"last_id":"a"}`)})
+	ids, err := Read("C", &upstream.Response{Body: &body{Reader: strings.NewReader(`{"data":[{"id":"a"}],"has_more":true,"last_id":"a"}`)}})
 	if err != nil || !slices.Equal(ids, []string{"a"}) {
 		t.Error(ids, err)
 	}
 	broken := errors.New("broken")
 	b := &body{Reader: io.MultiReader(strings.NewReader(`{"data":`), failing{broken})}
-	if _, err := Read("C", b); !errors.Is(err, broken) || !b.closed {
+	if _, err := Read("C", &upstream.Response{Body: b}); !errors.Is(err, broken) || !b.closed {
 		t.Error(err, b.closed)
 	}
 }

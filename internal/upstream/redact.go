@@ -15,8 +15,13 @@ const shortestSecret = 6
 var ordinaryHeaders = []string{"Accept", "Content-Type", "User-Agent", "Anthropic-Version", "Anthropic-Beta"}
 
 // Redact takes what the request carried and a provider may repeat (header values, query, userinfo) out of the bytes of a
-// failure. It is to be called before anything is cut from them.
-func (r *Response) Redact(text []byte) []byte { return redact(text, r.request) }
+// failure. It is to be called before anything is cut from them, and cuts itself what is longer than any error's text.
+func (r *Response) Redact(text []byte) []byte {
+	if r.request == nil { // not made by Client.Do
+		return text
+	}
+	return redact(text[:min(len(text), errorBodyBytes)], r.request)
+}
 
 func redact(text []byte, req *http.Request) []byte {
 	var secrets []string
