@@ -224,9 +224,13 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*genai.Re
 		{"top_k", config.TopK != nil},
 		{"parallel_tool_calls", config.ParallelToolCalls != nil && !*config.ParallelToolCalls},
 		{"verbosity", config.Verbosity != ""},
+		{"stop_sequences", c.speaks && len(config.StopSequences) > 0},
+		{"seed", c.speaks && config.Seed != nil},
+		{"presence_penalty", c.speaks && config.PresencePenalty != nil && *config.PresencePenalty != 0},
+		{"frequency_penalty", c.speaks && config.FrequencyPenalty != nil && *config.FrequencyPenalty != 0},
 	} {
 		if p.given {
-			return nil, c.unsupported(p.name, "Gemini has no "+p.name)
+			return nil, c.unsupported(p.name, c.model+" has no "+p.name)
 		}
 	}
 	if config.FastMode {
@@ -467,21 +471,28 @@ func (c *Client) transformSpeech(messages []mmsp.Message, voices []mmsp.TTSVoice
 		return []genai.Content{turn}, nil
 	}
 	turn.Parts = nil
+	var said []string // the lines of the last part
+	flush := func() {
+		if len(turn.Parts) > 0 {
+			turn.Parts[len(turn.Parts)-1].Text = new(strings.TrimSpace(strings.Join(said, "\n")))
+		}
+		said = nil
+	}
 	for line := range strings.SplitSeq(strings.Join(script, "\n"), "\n") {
 		label, rest, labelled := strings.Cut(line, ":")
 		label = strings.TrimSpace(label)
 		switch {
 		case labelled && (label == voices[0].Speaker || label == voices[1].Speaker):
-			turn.Parts = append(turn.Parts, genai.Part{Text: new(strings.TrimSpace(rest)), SpeechMetadata: &genai.SpeechMetadata{Speaker: label}})
+			flush()
+			said = append(said, strings.TrimSpace(rest))
+			turn.Parts = append(turn.Parts, genai.Part{SpeechMetadata: &genai.SpeechMetadata{Speaker: label}})
 		case len(turn.Parts) > 0:
-			*turn.Parts[len(turn.Parts)-1].Text += "\n" + line
+			said = append(said, line)
 		case strings.TrimSpace(line) != "":
 			return nil, &mmsp.InvalidRequestError{Param: fmt.Sprintf("messages[%d]", m), Message: "the script has text before the name of its first speaker"}
 		}
 	}
-	for i := range turn.Parts {
-		*turn.Parts[i].Text = strings.TrimSpace(*turn.Parts[i].Text)
-	}
+	flush()
 	return []genai.Content{turn}, nil
 }
 
@@ -611,6 +622,9 @@ func (c *Client) prepareEmbedding(ctx context.Context, messages []mmsp.Message, 
 		{"response_format", config.ResponseFormat != nil && config.ResponseFormat.Type != mmsp.FormatText},
 		{"verbosity", config.Verbosity != ""},
 		{"service_tier", config.ServiceTier != ""},
+		{"fast_mode", config.FastMode},
+		{"prompt_caching", config.PromptCaching == mmsp.CachingEnhance},
+		{"parallel_tool_calls", config.ParallelToolCalls != nil && !*config.ParallelToolCalls},
 	} {
 		if p.given {
 			return nil, c.unsupported(p.name, "the embeddings of Gemini have no "+p.name)
@@ -710,7 +724,7 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 	}
 
 	var decoder genai.Decoder
-	var called, finished bool
+	var called, finished, counted bool
 	var kind mmsp.ItemType  // of the open item,
 	var proof mmsp.Fidelity // which it has,
 	var item int            // and how often a second proof made a new item of one
@@ -772,7 +786,8 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 			finished = true
 			response.Linger(usageWait)
 		}
-		event.Last = finished && chunk.Usage.Reported && !event.More
+		counted = counted || finished && chunk.Fresh // the counts of earlier chunks still grow
+		event.Last = counted && !event.More
 		if !yield(&event, nil) || event.Last {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prism-shadow/mmsp-go"
 )
@@ -60,6 +61,8 @@ var rows = func() []string {
 		config.budget.with_level config.verbosity config.service_tier config.service_tier.default config.service_tier.auto
 		config.user config.metadata config.budget.2.5 config.budget.2.5.dynamic config.budget.2.5.with_level
 		config.service_tier.unknown config.service_tier.vertex tts.format embedding.refused.top_p embedding.refused.top_k embedding.refused.stop_sequences embedding.refused.seed embedding.refused.presence_penalty embedding.refused.frequency_penalty embedding.refused.response_format embedding.refused.verbosity embedding.refused.service_tier
+		embedding.refused.fast_mode embedding.refused.prompt_caching embedding.refused.parallel_tool_calls
+		tts.stop_sequences tts.seed tts.presence_penalty tts.frequency_penalty tts.neutral
 		item.tool_result.document
 		config.none config.temperature config.temperature.1 config.fast_mode config.prompt_caching.disable config.prompt_caching.enhance
 		config.prompt_caching.enable config.order.1 config.order.2 config.max_tokens config.system_prompt config.system_prompt.empty
@@ -192,6 +195,14 @@ func goldens(server string) []golden {
 		{id: "embedding.refused.response_format", model: embedding, config: `{"response_format":{"type":"json_object"}}`, err: "response_format"},
 		{id: "embedding.refused.verbosity", model: embedding, config: `{"verbosity":"low"}`, err: "verbosity"},
 		{id: "embedding.refused.service_tier", model: embedding, config: `{"service_tier":"flex"}`, err: "service_tier"},
+		{id: "embedding.refused.fast_mode", model: embedding, config: `{"fast_mode":true}`, err: "fast_mode"},
+		{id: "embedding.refused.prompt_caching", model: embedding, config: `{"prompt_caching":"enhance"}`, err: "prompt_caching"},
+		{id: "embedding.refused.parallel_tool_calls", model: embedding, config: `{"parallel_tool_calls":false}`, err: "parallel_tool_calls"},
+		{id: "tts.stop_sequences", model: tts, config: `{"stop_sequences":["END"]}`, err: "stop_sequences"},
+		{id: "tts.seed", model: tts, config: `{"seed":0}`, err: "seed"},
+		{id: "tts.presence_penalty", model: tts, config: `{"presence_penalty":0.5}`, err: "presence_penalty"},
+		{id: "tts.frequency_penalty", model: tts, config: `{"frequency_penalty":0.5}`, err: "frequency_penalty"},
+		{id: "tts.neutral", model: tts, config: `{"stop_sequences":[],"presence_penalty":0,"frequency_penalty":0,"parallel_tool_calls":true}`, want: speech(kore)},
 		{id: "item.tool_result.document", messages: user(result("k1", `"text":"a","images":["data:application/pdf;base64,QUJD"]`)), want: userParts(`{"functionResponse":{"name":"k1","response":{"result":"a"},"parts":[{"inlineData":{"mimeType":"application/pdf","data":"QUJD"}}]}}`)},
 		{id: "config.presence_penalty.0", config: `{"presence_penalty":0}`, want: contents(hi)},
 		{id: "config.frequency_penalty.0", config: `{"frequency_penalty":0}`, want: contents(hi)},
@@ -260,7 +271,7 @@ func goldens(server string) []golden {
 		},
 		{id: "embedding.other", model: embedding, config: `{}`, messages: user(text("a") + `,` + result("k", `"text":"x"`)), err: "messages[0].content_items[1]"},
 		{id: "embedding.dimensions", model: embedding, config: `{"embedding_config":{"dimensions":64}}`, want: `{"requests":[{"model":"models/gemini-embedding-2","content":` + hi + `,"outputDimensionality":64}]}`},
-		{id: "embedding.ignored", model: embedding, config: `{"temperature":1,"fast_mode":true,"prompt_caching":"disable","system_prompt":"S","embedding_config":{}}`, want: `{"requests":[{"model":"models/gemini-embedding-2","content":` + hi + `}]}`},
+		{id: "embedding.ignored", model: embedding, config: `{"temperature":1,"fast_mode":false,"prompt_caching":"disable","parallel_tool_calls":true,"system_prompt":"S","embedding_config":{}}`, want: `{"requests":[{"model":"models/gemini-embedding-2","content":` + hi + `}]}`},
 		{id: "embedding.nothing", model: embedding, config: `{}`, messages: `[]`, err: "messages"},
 		{
 			id: "embedding.vertex", model: "vertex:" + embedding, config: `{"embedding_config":{"dimensions":2}}`, messages: `[{"role":"user","content_items":[` + text(`a\nb`) + `]},{"role":"user","content_items":[` + text("c") + `]}]`,
@@ -438,6 +449,20 @@ func parse(t testing.TB, text string, into any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), into); err != nil {
 		t.Fatalf("%v in %.300s", err, text)
+	}
+}
+
+// TestLongScript: a turn of many lines, or of many texts, is joined once.
+func TestLongScript(t *testing.T) {
+	client := build(t, "gemini-3.8-flash-tts")
+	var config mmsp.Config
+	parse(t, `{"tts_config":[{"voice":"Kore","speaker":"Ann"},{"voice":"Puck","speaker":"Bo"}]}`, &config)
+	lines := slices.Repeat([]mmsp.Item{mmsp.Text("more and more of it")}, 200_000)
+	lines[0] = mmsp.Text("Ann: begin")
+	began := time.Now()
+	request, err := client.Prepare(t.Context(), []mmsp.Message{mmsp.UserMessage(lines...)}, &config)
+	if took := time.Since(began); err != nil || took > 2*time.Second || len(request.Body) < 200_000*len("more and more of it") {
+		t.Errorf("%v after %v", err, took)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -255,6 +256,50 @@ func TestStream(t *testing.T) {
 			if err != nil || stop != row.stop || !slices.Equal(items, trimmed(row.items)) {
 				t.Errorf("%v\ngot %s\n%s\nwant %s\n%s", err, stop, strings.Join(items, "\n"), row.stop, strings.Join(trimmed(row.items), "\n"))
 			}
+		})
+	}
+}
+
+// TestUsageApart: the usage does not depend on which chunks arrive together. Each row: chunks, of which each arrives a second
+// after the one before, the stop, and when it comes. The connection stays.
+func TestUsageApart(t *testing.T) {
+	counted := func(fields string, n int) string {
+		return fmt.Sprintf(`{%s"usageMetadata":{"promptTokenCount":40,"candidatesTokenCount":%d}}`, fields, n)
+	}
+	early := counted(`"candidates":[{"content":{"parts":[{"text":"Yes"}]}}],`, 1)
+	for _, row := range []struct {
+		name, stream, stop string
+		after              time.Duration
+	}{
+		{"counts after the end", early + "\n" + usageless + "\n" + counted("", 50), "stop -/40/-/50", 2 * time.Second},
+		{"counts at the end", early + "\n" + counted(`"candidates":[{"finishReason":"STOP"}],`, 50), "stop -/40/-/50", time.Second},
+		{"a note and counts after the end", early + "\n" + usageless + "\n{}\n" + counted("", 50), "stop -/40/-/50", 3 * time.Second},
+		{"counts before the end alone", early + "\n" + usageless, "stop -/40/-/1", time.Second + usageWait},
+		{"a note after the end", early + "\n" + usageless + "\n{}", "stop -/40/-/1", time.Second + usageWait},
+		{"no counts", text("Yes") + "\n" + usageless, "stop -/-/-/-", time.Second + usageWait},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := build(t, "m", func(o *mmsp.Options) {
+					o.HTTPClient = &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
+						body, w := io.Pipe()
+						go func() {
+							for line := range strings.Lines(row.stream) {
+								io.WriteString(w, frames(line))
+								time.Sleep(time.Second)
+							}
+						}()
+						return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
+					})}
+				})
+				began := time.Now()
+				items, stop, err := read(t, client)
+				took := time.Since(began).Truncate(time.Second)
+				time.Sleep(time.Minute) // until the provider has noticed
+				if err != nil || stop != row.stop || took != row.after || !slices.Equal(items, trimmed(yes)) {
+					t.Errorf("%v %s after %v: %s", err, stop, took, items)
+				}
+			})
 		})
 	}
 }

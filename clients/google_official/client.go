@@ -208,9 +208,11 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*interact
 		{"frequency_penalty", config.FrequencyPenalty != nil && *config.FrequencyPenalty != 0},
 		{"parallel_tool_calls", config.ParallelToolCalls != nil && !*config.ParallelToolCalls},
 		{"verbosity", config.Verbosity != ""},
+		{"stop_sequences", c.speaks() && len(config.StopSequences) > 0},
+		{"seed", c.speaks() && config.Seed != nil},
 	} {
 		if p.given {
-			return nil, c.unsupported(p.name, "Gemini 3 has no "+p.name)
+			return nil, c.unsupported(p.name, c.model+" has no "+p.name)
 		}
 	}
 	if config.PromptCaching != "" && config.PromptCaching != mmsp.CachingEnable {
@@ -623,6 +625,9 @@ func (c *Client) prepareEmbedding(ctx context.Context, messages []mmsp.Message, 
 		{"response_format", config.ResponseFormat != nil && config.ResponseFormat.Type != mmsp.FormatText},
 		{"verbosity", config.Verbosity != ""},
 		{"service_tier", config.ServiceTier != ""},
+		{"fast_mode", config.FastMode},
+		{"prompt_caching", config.PromptCaching == mmsp.CachingEnhance},
+		{"parallel_tool_calls", config.ParallelToolCalls != nil && !*config.ParallelToolCalls},
 	} {
 		if p.given {
 			return nil, c.unsupported(p.name, "the embeddings of Gemini have no "+p.name)

@@ -21,7 +21,8 @@ type arguments struct {
 type container struct {
 	step string // under which it stands in the one around it
 	list bool
-	seen []string // the fields it has; of a list the numbers
+	size int
+	has  map[string]bool // the fields of an object
 }
 
 const maxArgumentDepth = 64
@@ -58,14 +59,17 @@ func (a *arguments) add(dst []byte, arg *partialArgument) ([]byte, error) {
 	dst = a.closeTo(dst, depth)
 	for ; depth <= len(path); depth++ {
 		in, step := &a.open[depth-1], path[depth-1]
-		if slices.Contains(in.seen, step) || in.list != isIndex(step) || in.list && step != "["+strconv.Itoa(len(in.seen)) {
+		if in.has[step] || in.list != isIndex(step) || in.list && step != "["+strconv.Itoa(in.size) {
 			return dst, fmt.Errorf("the argument %s is out of order", arg.path)
 		}
-		if len(in.seen) > 0 {
+		if in.size > 0 {
 			dst = append(dst, ',')
 		}
-		in.seen = append(in.seen, step)
-		if !in.list {
+		if in.size++; !in.list {
+			if in.has == nil {
+				in.has = map[string]bool{}
+			}
+			in.has[step] = true
 			dst = append(jsonscan.AppendString(dst, step), ':')
 		}
 		if depth < len(path) {

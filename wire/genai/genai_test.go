@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 	"unicode/utf8"
 )
 
@@ -135,6 +136,30 @@ func TestDecodeStream(t *testing.T) {
 		}
 		if got := strings.Join(got, "; "); got != strings.TrimSpace(tt.want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", tt.name, got, strings.TrimSpace(tt.want))
+		}
+	}
+}
+
+// TestManyArguments: a call of many values, each compared with those before it, would take minutes.
+func TestManyArguments(t *testing.T) {
+	for _, tt := range []struct{ path, value, end string }{
+		{"$.a[%d]", `1`, "]}"},
+		{"$.a%d", `1`, "}"},
+		{"$.a.b%d", `1`, "}}"},
+	} {
+		var partial []string
+		for i := range 50_000 {
+			partial = append(partial, fmt.Sprintf(`{"jsonPath":"`+tt.path+`","numberValue":`+tt.value+`}`, i))
+		}
+		all := strings.Join(partial, ",")
+		began := time.Now()
+		var d Decoder
+		c, err := d.Decode([]byte(parts(`{"functionCall":{"name":"f","partialArgs":[` + all + `]}}`)))
+		if took := time.Since(began); err != nil || took > 2*time.Second || !strings.HasSuffix(c.Parts[0].Arguments, ",1"+tt.end) && !strings.HasSuffix(c.Parts[0].Arguments, ":1"+tt.end) {
+			t.Errorf("%s: %v after %v", tt.path, err, took)
+		}
+		if _, err := d.Decode([]byte(parts(`{"functionCall":{"name":"f","partialArgs":[` + all + `,` + partial[7] + `]}}`))); err == nil {
+			t.Errorf("%s: a value came twice", tt.path)
 		}
 	}
 }

@@ -63,10 +63,13 @@ func (p Properties) MarshalJSON() ([]byte, error) {
 // What a schema may come to once its references are written out.
 const (
 	maxNodes   = 10_000
-	maxScanned = 16 << 20 // bytes, those of each node counted with what it holds
+	maxScanned = 16 << 20 // bytes, counted as often as they are read
+	memberCost = 32       // bytes that a member of an object or a list counts beside its own
 	maxNesting = 64
 	maxReentry = 2 // how often a schema that contains itself is written inside itself
 )
+
+var errTooLarge = errors.New("the schema is too large once its references are written out")
 
 // Parameters makes the schema of a function's parameters from JSON Schema. References are written out, and a schema that
 // contains itself ends in an open object. What the API has no word for is left out, so that what it accepts is wider,
@@ -75,18 +78,26 @@ func Parameters(jsonSchema json.RawMessage) (*Schema, error) {
 	if len(bytes.TrimSpace(jsonSchema)) == 0 {
 		return nil, nil
 	}
+	if len(jsonSchema) > maxScanned {
+		return nil, errTooLarge
+	}
 	if !jsonscan.Valid(jsonSchema) {
 		return nil, errors.New("the schema is no JSON, or nests too deeply")
 	}
-	c := cleaner{root: jsonSchema, open: map[string]int{}, parsed: map[string]keywords{}}
+	c := cleaner{root: jsonSchema, open: map[string]int{}, parsed: map[string]members{}}
 	s := c.schema(jsonSchema, 0)
-	if c.nodes > maxNodes || c.scanned > maxScanned {
-		return nil, errors.New("the schema is too large once its references are written out")
+	if c.spent() {
+		return nil, errTooLarge
 	}
 	// The API wants one object here. Of alternatives it gets what any of them allows.
+	has := map[string]bool{}
+	for _, property := range s.Properties {
+		has[property.Name] = true
+	}
 	for _, variant := range s.AnyOf {
 		for _, property := range variant.Properties {
-			if !slices.ContainsFunc(s.Properties, func(p Property) bool { return p.Name == property.Name }) {
+			if !has[property.Name] {
+				has[property.Name] = true
 				s.Properties = append(s.Properties, property)
 			}
 		}
@@ -98,13 +109,24 @@ func Parameters(jsonSchema json.RawMessage) (*Schema, error) {
 	return s, nil
 }
 
+var knownTypes = []string{"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}
+
 type cleaner struct {
 	root   []byte
-	open   map[string]int      // the references that are being written out
-	parsed map[string]keywords // the objects on the way to what references point to, by their paths
+	open   map[string]int     // the references that are being written out
+	parsed map[string]members // what stands on the way to what references point to, by its path
 
 	nodes, scanned int
 }
+
+// members are those of an object or of a list.
+type members struct {
+	fields   keywords
+	elements [][]byte
+}
+
+// spent tells that the schema comes to more than it may. From then on nothing is read.
+func (c *cleaner) spent() bool { return c.nodes > maxNodes || c.scanned > maxScanned }
 
 // keywords of a schema object.
 type keywords map[string][]byte
@@ -124,8 +146,8 @@ func (k keywords) number(name string) json.RawMessage {
 	return nil
 }
 
-func (k keywords) texts(name string) (texts []string) {
-	for _, element := range elements(k[name]) {
+func (c *cleaner) texts(array []byte) (texts []string) {
+	for _, element := range c.elements(array) {
 		if len(element) > 0 && element[0] == '"' {
 			texts = append(texts, keywords{"": element}.text(""))
 		}
@@ -134,11 +156,13 @@ func (k keywords) texts(name string) (texts []string) {
 }
 
 // fields returns the fields of an object in their order; of a name that repeats the last counts.
-func fields(object []byte) (names []string, values keywords) {
+func (c *cleaner) fields(object []byte) (names []string, values keywords) {
 	values = keywords{}
+	c.scanned += len(object)
 	var s jsonscan.Scanner
 	s.ResetChecked(object)
-	for first := true; len(object) > 0 && s.Field(&first); {
+	for first := true; len(object) > 0 && !c.spent() && s.Field(&first); {
+		c.scanned += memberCost
 		name := string(s.Name())
 		if values[name] == nil {
 			names = append(names, name)
@@ -148,10 +172,12 @@ func fields(object []byte) (names []string, values keywords) {
 	return names, values
 }
 
-func elements(array []byte) (all [][]byte) {
+func (c *cleaner) elements(array []byte) (all [][]byte) {
+	c.scanned += len(array)
 	var s jsonscan.Scanner
 	s.ResetChecked(array)
-	for first := true; len(array) > 0 && s.Element(&first); {
+	for first := true; len(array) > 0 && !c.spent() && s.Element(&first); {
+		c.scanned += memberCost
 		all = append(all, s.Raw())
 	}
 	return all
@@ -164,11 +190,10 @@ func anything() *Schema {
 
 func (c *cleaner) schema(raw []byte, depth int) *Schema {
 	c.nodes++
-	c.scanned += len(raw)
-	if c.nodes > maxNodes || c.scanned > maxScanned || depth > maxNesting {
+	if c.spent() || depth > maxNesting {
 		return &Schema{Type: "OBJECT"}
 	}
-	_, k := fields(raw)
+	_, k := c.fields(raw)
 
 	if ref := k.text("$ref"); ref != "" {
 		if c.open[ref] >= maxReentry {
@@ -176,16 +201,14 @@ func (c *cleaner) schema(raw []byte, depth int) *Schema {
 		}
 		c.open[ref]++
 		defer func() { c.open[ref]-- }()
-		target := c.resolve(ref)
-		c.scanned += len(target)
-		_, referred := fields(target)
+		_, referred := c.fields(c.resolve(ref))
 		delete(k, "$ref")
 		maps.Copy(referred, k) // what stands beside a reference says more than what it refers to
 		if k = referred; k["$ref"] != nil {
 			return c.schema(k.object(), depth+1)
 		}
 	}
-	if all := elements(k["allOf"]); len(all) > 0 {
+	if all := c.elements(k["allOf"]); len(all) > 0 {
 		delete(k, "allOf")
 		return c.schema(c.merge(k, all).object(), depth+1)
 	}
@@ -197,38 +220,40 @@ func (c *cleaner) schema(raw []byte, depth int) *Schema {
 	if string(s.Default) == "null" {
 		s.Default = nil
 	}
-	types := k.texts("type")
+	listed := c.texts(k["type"])
 	if t := k.text("type"); t != "" {
-		types = []string{t}
+		listed = []string{t}
 	}
-	for i := range types {
-		types[i] = strings.ToUpper(types[i])
+	var types []string // each once, of the unknown ones one
+	for _, t := range listed {
+		if t = strings.ToUpper(t); !slices.Contains(knownTypes, t) {
+			t = "UNKNOWN"
+		}
+		switch {
+		case t == "NULL":
+			s.Nullable = true
+		case !slices.Contains(types, t):
+			types = append(types, t)
+		}
 	}
-	null := func(t string) bool { return t == "NULL" }
-	s.Nullable = s.Nullable || slices.ContainsFunc(types, null)
-	types = slices.DeleteFunc(types, null)
 
-	variants := elements(k["anyOf"])
+	variants := c.elements(k["anyOf"])
 	if variants == nil {
-		variants = elements(k["oneOf"])
+		variants = c.elements(k["oneOf"])
 	}
-	_, own := fields(k["properties"])
+	names, own := c.fields(k["properties"])
 	switch {
 	case len(variants) > 0 && len(own) == 0:
 		c.alternatives(s, k, variants, depth)
 		return s
 	case len(types) > 1:
+		for _, name := range []string{"title", "description", "default", "example", "nullable"} {
+			delete(k, name)
+		}
 		var each [][]byte
 		for _, t := range types {
 			k["type"] = jsonscan.AppendString(nil, t)
 			each = append(each, k.object())
-		}
-		for _, name := range []string{"title", "description", "default", "example", "nullable"} {
-			for i := range each {
-				_, variant := fields(each[i])
-				delete(variant, name)
-				each[i] = variant.object()
-			}
 		}
 		c.alternatives(s, nil, each, depth)
 		return s
@@ -236,7 +261,7 @@ func (c *cleaner) schema(raw []byte, depth int) *Schema {
 		s.Type = types[0]
 	}
 
-	values := elements(k["enum"])
+	values := c.elements(k["enum"])
 	if constant := k["const"]; constant != nil {
 		values = [][]byte{constant}
 	}
@@ -294,9 +319,9 @@ func (c *cleaner) schema(raw []byte, depth int) *Schema {
 	case "ARRAY":
 		s.Enum = nil
 		s.MinItems, s.MaxItems = k.number("minItems"), k.number("maxItems")
-		each := elements(k["prefixItems"])
+		each := c.elements(k["prefixItems"])
 		if each == nil {
-			each = elements(k["items"]) // as tuples were once written
+			each = c.elements(k["items"]) // as tuples were once written
 		}
 		items := k["items"]
 		switch {
@@ -312,13 +337,13 @@ func (c *cleaner) schema(raw []byte, depth int) *Schema {
 		}
 	case "OBJECT":
 		s.Enum = nil
-		names, properties := fields(k["properties"])
 		for _, name := range names {
-			s.Properties = append(s.Properties, Property{name, c.schema(properties[name], depth+1)})
+			s.Properties = append(s.Properties, Property{name, c.schema(own[name], depth+1)})
 		}
-		for _, name := range k.texts("required") {
-			if properties[name] != nil && !slices.Contains(s.Required, name) { // others are refused
+		for _, name := range c.texts(k["required"]) {
+			if own[name] != nil { // others are refused, and so is a name that repeats
 				s.Required = append(s.Required, name)
+				delete(own, name)
 			}
 		}
 	default:
@@ -332,7 +357,10 @@ func (c *cleaner) schema(raw []byte, depth int) *Schema {
 func (c *cleaner) alternatives(s *Schema, base keywords, variants [][]byte, depth int) {
 	texts := []string{}
 	for _, raw := range variants {
-		_, k := fields(raw)
+		if c.spent() {
+			break
+		}
+		_, k := c.fields(raw)
 		if k.text("type") == "null" && len(k) == 1 {
 			s.Nullable = true
 			continue
@@ -372,8 +400,10 @@ func (c *cleaner) alternatives(s *Schema, base keywords, variants [][]byte, dept
 		*s = only
 	case texts != nil:
 		s.Type, s.AnyOf = "STRING", nil
+		has := map[string]bool{}
 		for _, text := range texts {
-			if !slices.Contains(s.Enum, text) {
+			if !has[text] {
+				has[text] = true
 				s.Enum = append(s.Enum, text)
 			}
 		}
@@ -398,34 +428,38 @@ func (c *cleaner) bound(k keywords, kind, inclusive, exclusive string, inside in
 
 // merge joins the parts of allOf into the schema that holds them: all properties, all that is required, of the rest the first.
 func (c *cleaner) merge(base keywords, parts [][]byte) keywords {
+	names, properties := c.fields(base["properties"])
+	required := c.elements(base["required"])
 	for _, raw := range parts {
-		_, part := fields(raw)
+		if c.nodes++; c.spent() {
+			break
+		}
+		_, part := c.fields(raw)
 		for hops := 0; part["$ref"] != nil && hops < maxReentry; hops++ {
-			target := c.resolve(part.text("$ref"))
-			c.scanned += len(target)
-			_, referred := fields(target)
+			_, referred := c.fields(c.resolve(part.text("$ref")))
 			delete(part, "$ref")
 			maps.Copy(referred, part)
 			part = referred
 		}
-		for name, value := range part {
-			switch {
-			case base[name] == nil:
-				base[name] = value
-			case name == "properties":
-				names, properties := fields(base[name])
-				more, others := fields(value)
-				for _, other := range more {
-					if properties[other] == nil {
-						names = append(names, other)
-						properties[other] = others[other]
-					}
-				}
-				base[name] = properties.inOrder(names)
-			case name == "required":
-				base[name] = slices.Concat([]byte("["), bytes.Join(append(elements(base[name]), elements(value)...), []byte(",")), []byte("]"))
+		more, others := c.fields(part["properties"])
+		for _, name := range more {
+			if properties[name] == nil {
+				names = append(names, name)
+				properties[name] = others[name]
 			}
 		}
+		required = append(required, c.elements(part["required"])...)
+		for name, value := range part {
+			if base[name] == nil {
+				base[name] = value
+			}
+		}
+	}
+	if base["properties"] != nil {
+		base["properties"] = properties.inOrder(names)
+	}
+	if base["required"] != nil {
+		base["required"] = slices.Concat([]byte("["), bytes.Join(required, []byte(",")), []byte("]"))
 	}
 	return base
 }
@@ -444,6 +478,8 @@ func (k keywords) inOrder(names []string) []byte {
 	return append(object, '}')
 }
 
+var unescape = strings.NewReplacer("~1", "/", "~0", "~") // of the steps of a reference
+
 // resolve returns what a reference inside the schema points to, nil for any other.
 func (c *cleaner) resolve(ref string) []byte {
 	if ref == "#" {
@@ -455,16 +491,21 @@ func (c *cleaner) resolve(ref string) []byte {
 	}
 	at, walked := c.root, ""
 	for step := range strings.SplitSeq(path, "/") {
-		values := c.parsed[walked]
-		if values == nil {
-			_, values = fields(at)
-			for i, element := range elements(at) {
-				values[strconv.Itoa(i)] = element
-			}
-			c.parsed[walked] = values
+		inside, ok := c.parsed[walked]
+		if !ok {
+			_, inside.fields = c.fields(at)
+			inside.elements = c.elements(at)
+			c.parsed[walked] = inside
 		}
 		walked += "/" + step
-		at = values[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+		c.scanned += len(walked)
+		at = inside.fields[unescape.Replace(step)]
+		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(inside.elements) {
+			at = inside.elements[i]
+		}
+		if at == nil || c.spent() {
+			return nil
+		}
 	}
 	return at
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 const anyType = `"anyOf":[{"type":"STRING"},{"type":"NUMBER"},{"type":"BOOLEAN"},{"type":"OBJECT"}]`
@@ -190,4 +191,49 @@ func FuzzParameters(f *testing.F) {
 			t.Errorf("%q: %v", data, err)
 		}
 	})
+}
+
+// TestLargeSchemas: each of these reads its parts again and again, or compares each with all others, unless that is counted.
+// They end in a few milliseconds or are refused; the limit leaves room for a slow machine.
+func TestLargeSchemas(t *testing.T) {
+	list := func(n int, element string) string { // of an element that may hold its number
+		if !strings.Contains(element, "N") {
+			return strings.Repeat(element+",", n-1) + element
+		}
+		all := make([]string, n)
+		for i := range all {
+			all[i] = strings.ReplaceAll(element, "N", fmt.Sprint(i))
+		}
+		return strings.Join(all, ",")
+	}
+	big := strings.Repeat("x", 160_000)
+	for _, tt := range []struct {
+		name, schema string
+		refused      bool
+	}{
+		{"properties in all of", `{"allOf":[` + list(8000, `{"properties":{"aN":{}}}`) + `]}`, true},
+		{"properties in some of all", `{"allOf":[` + list(3000, `{"properties":{"aN":{}}}`) + `]}`, false},
+		{"required in all of", `{"properties":{"p":{}},"allOf":[` + list(8000, `{"required":["aN"]}`) + `]}`, false},
+		{"empty parts of all", `{"allOf":[` + list(200_000, `{}`) + `]}`, true},
+		{"references in all of", `{"$defs":{"d":{"x":"` + big + `"}},"allOf":[` + list(8000, `{"$ref":"#/$defs/d"}`) + `]}`, true},
+		{"all of in all of", strings.Repeat(`{"allOf":[{"x":1},`, 60) + `{"properties":{"a":{"description":"` + big + `"}}}` + strings.Repeat(`]}`, 60), true},
+		{"one type many times", `{"properties":{"p":{"type":[` + list(16_000, `"string"`) + `],"description":"` + big + `","x":"` + big + `"}}}`, false},
+		{"many unknown types", `{"properties":{"p":{"type":[` + list(16_000, `"tN"`) + `],"description":"` + big + `","x":"` + big + `"}}}`, false},
+		{"types in types", `{"properties":{"p":` + strings.Repeat(`{"type":["array","object","string"],"x":"y","items":`, 60) + `{}` + strings.Repeat(`}`, 60) + `}}`, false},
+		{"required many times", `{"properties":{` + list(5000, `"aN":{}`) + `},"required":[` + list(90_000, `"aN"`) + `]}`, false},
+		{"many properties", `{"properties":{` + list(400_000, `"aN":1`) + `}}`, true},
+		{"many alternatives", `{"anyOf":[` + list(200_000, `{}`) + `]}`, true},
+		{"properties of alternatives", `{"anyOf":[` + list(2400, `{"properties":{"aN":{},"bN":{},"cN":{}}}`) + `]}`, false},
+		{"listed strings of alternatives", `{"properties":{"p":{"anyOf":[{"enum":[` + list(60_000, `"aN"`) + `]},{"enum":[` + list(60_000, `"bN"`) + `]}]}}}`, false},
+		{"references into a list", `{"x":[` + list(1000, `{}`) + `],"properties":{` + list(4000, `"aN":{"$ref":"#/x/999"}`) + `}}`, false},
+		{"references into a long list", `{"x":[` + list(400_000, `{}`) + `],"properties":{"a":{"$ref":"#/x/9"}}}`, true},
+		{"long references", `{"properties":{` + list(60, `"aN":{"$ref":"#`+strings.Repeat("/"+strings.Repeat("x", 3000), 60)+`"}`) + `}}`, true},
+		{"empty steps", `{"properties":{` + list(9000, `"aN":{"$ref":"#`+strings.Repeat("/", 64)+`"}`) + `}}`, false},
+	} {
+		began := time.Now()
+		_, err := Parameters(json.RawMessage(tt.schema))
+		if took := time.Since(began); took > 2*time.Second || (err != nil) != tt.refused {
+			t.Errorf("%s: %v after %v", tt.name, err, took)
+		}
+	}
 }

@@ -16,6 +16,7 @@ type Chunk struct {
 	BlockText   string
 
 	Usage Usage  // the counts of the stream so far
+	Fresh bool   // some of the counts came in this chunk
 	Ended bool   // the candidate has finished or the prompt was refused, in this chunk or an earlier one
 	Error []byte // the text of an error object; aliases the decoded bytes
 }
@@ -322,7 +323,7 @@ func (d *Decoder) usage() {
 		return
 	}
 	total := &d.chunk.Usage
-	total.Reported, total.Prompt = true, u.Prompt
+	total.Reported, total.Prompt, d.chunk.Fresh = true, u.Prompt, true
 	for _, count := range []struct {
 		total *int64
 		n     int64
