@@ -493,7 +493,7 @@ func (c *Client) streamingResponseInternal(ctx context.Context, request *mmsp.Re
 			return
 		}
 		next(chunk)
-		if event.FinishReason == "" { // it is whole all the same
+		if event.FinishReason == "" && chunk.HasMessage { // it is whole all the same
 			event.Type, event.FinishReason, event.Usage = mmsp.EventStop, mmsp.FinishUnknown, cmp.Or(event.Usage, &mmsp.Usage{})
 		}
 		event.Last = true

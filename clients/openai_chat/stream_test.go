@@ -376,6 +376,7 @@ func TestStreamErrors(t *testing.T) {
 		{"no body", 200, nil, ``, "", cut},
 		{"comments only", 200, nil, ": a\n\n: b\n\n", "", cut},
 		{"cut", 200, nil, text, "text+a", cut},
+		{"a chunk alone, without framing", 200, nil, `{"choices":[{"delta":{"content":"a"}}]}`, "text+a", cut},
 		{"[DONE] without a finish", 200, nil, text + sse(done), "text+a", cut},
 		{"cut in the middle of an event", 200, nil, text + `data: {"choices":[{"delta":{"content":"b`, "text+a", cut},
 		{
@@ -405,6 +406,18 @@ func TestStreamErrors(t *testing.T) {
 				t.Errorf("got events %s, want %s", lines, tt.events)
 			}
 		})
+	}
+}
+
+// A whole answer is its own end, also without a finish reason.
+func TestWholeWithoutFinish(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"choices":[{"message":{"content":"a"},"finish_reason":null}],"usage":{"prompt_tokens":1,"completion_tokens":2}}`)
+	}))
+	defer server.Close()
+	answer, err := mmsp.Collect(mmsp.NewClient(build(t, mmsp.Options{BaseURL: server.URL, HTTPClient: server.Client()})).StreamingResponse(t.Context(), ask, nil))
+	if err != nil || answer.Text() != "a" || answer.FinishReason != mmsp.FinishUnknown || answer.Usage.Total() != 3 {
+		t.Errorf("%+v, %v", answer, err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 // `delta`. Of its choices the one of index 0 is read.
 type Chunk struct {
 	HasChoice    bool
+	HasMessage   bool // the choice is that of a whole answer
 	Delta        Delta
 	FinishReason string
 	Usage        *Usage
@@ -188,6 +189,7 @@ func (d *Decoder) choice() {
 		return
 	}
 	if found && !streamed {
+		c.HasMessage = true
 		rest := *s
 		*s = message
 		if d.delta(true); s.Err() == nil {
