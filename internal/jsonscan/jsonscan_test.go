@@ -67,7 +67,7 @@ func TestScannerTakesAnotherKindForAbsent(t *testing.T) {
 }
 
 func TestScannerErrors(t *testing.T) {
-	for _, text := range []string{``, `{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{"a" 1}`, `{a:1}`, `{"a":"`, `{"a":"\"}`, `{"a":1}x`, `{"a":nul}`, `{"a":?}`} {
+	for _, text := range []string{``, `{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{"a" 1}`, `{a:1}`, `{"a":"`, `{"a":"\"}`, `{"a":1}x`, `{"a":nul}`, `{"a":?}`, "{}\x00", "{\x00}", "{\"a\":\x00}"} {
 		var s Scanner
 		s.Reset([]byte(text))
 		for first := true; s.Field(&first); {

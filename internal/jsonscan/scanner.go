@@ -83,7 +83,7 @@ func (s *Scanner) Err() error { return s.err }
 
 // End returns the first error, or one for text after the value.
 func (s *Scanner) End() error {
-	if s.err == nil && s.peek() != 0 {
+	if s.err == nil && (s.peek() != 0 || s.pos < len(s.data)) { // a zero byte is text, too
 		s.fail("text after the value")
 	}
 	return s.err
