@@ -1,0 +1,141 @@
+// Package ingress is what the protocols that callers speak have in common: the shape of a request that has been read, of
+// the encoder that answers it, and of an error. Each protocol is a package below; the gateway drives them.
+//
+// What a protocol's package sees is what its caller sees: tool-call ids and tool names are the caller's. The gateway
+// translates them on the way to the provider and back, restores what the store recalls, and lets go of parameters that the
+// provider's client cannot take.
+package ingress
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
+)
+
+// Protocol is one protocol that callers speak.
+type Protocol interface {
+	// Name returns the protocol, which a row's client may speak too.
+	Name() carry.Protocol
+	// Parse reads the body of a request to one of the protocol's routes, whose JSON has passed jsonscan.Check. The error
+	// is an *mmsp.InvalidRequestError whose Param is the path of what is wrong, such as "input[3].content[0].image_url".
+	Parse(r *http.Request, body []byte) (Call, error)
+	// AppendError appends the body of an HTTP error.
+	AppendError(dst []byte, p *Problem) []byte
+}
+
+// Call is one request, and how its answer is written. An encoder's methods are called in order: Event for every delta and
+// done item of the public stream, then Stop or Fail, once; or Whole alone; or Count alone. Heartbeat may come at any time
+// before the end. Each appends bytes to dst and begins the stream where it has not begun.
+type Call interface {
+	Model() string // as the caller names it
+	Streams() bool // the answer is to be streamed
+	Counts() bool  // the tokens of the request are to be counted, and nothing answered
+
+	// Read turns the request into MMSP's terms. The error is an *mmsp.InvalidRequestError, as of Parse.
+	Read(ctx context.Context, env *Env) (*Request, error)
+
+	// ContentType is that of a stream.
+	ContentType() string
+	// Heartbeat keeps a silent connection open.
+	Heartbeat(dst []byte) []byte
+	// Event writes a delta or a done item.
+	Event(dst []byte, e *mmsp.Event) []byte
+	// Stop ends the stream. The answer holds every done item of it, usage, finish reason and stop detail. A call that the
+	// token limit cut stands last in it, as a tool_call.delta with what arrived of its arguments.
+	Stop(dst []byte, answer *mmsp.Message) []byte
+	// Fail ends a stream that has begun, or could not begin in time, with an error.
+	Fail(dst []byte, p *Problem) []byte
+	// Whole writes the answer of a request that does not stream.
+	Whole(dst []byte, answer *mmsp.Message) []byte
+	// Count writes the answer of a request that counts.
+	Count(dst []byte, tokens int64) []byte
+}
+
+// Keeper is a Call that keeps its answer for later requests.
+type Keeper interface {
+	// Keep stores the answer, whose items are the caller's view of them. It is called before Stop or Whole, and not at all
+	// when the answer failed. ItemIDs are then those of the items, in their order; nil where the protocol has none.
+	Keep(ctx context.Context, answer *mmsp.Message) error
+	ItemIDs() []string
+}
+
+// Env is what a request is read for.
+type Env struct {
+	Peer      carry.Peer  // who answers
+	Caller    string      // whose records are seen
+	Store     carry.Store // never nil
+	RequestID string
+	Now       time.Time
+}
+
+// Request is a request in MMSP's terms.
+type Request struct {
+	Messages []mmsp.Message
+	Config   mmsp.Config
+
+	// Paths says where in the body each item of each message stands, for errors that the provider's client finds.
+	Paths [][]string
+	// ToolPaths says the same of Config.Tools.
+	ToolPaths []string
+	// Dropped names what the request holds and no provider is asked for, such as `tools[2] (web_search)`. The caller is
+	// told; where the model's row is strict, the request is refused.
+	Dropped []string
+	// Allowed are the tools that may be called, where the request restricts them; nil: all of Config.Tools.
+	Allowed []string
+	// Prefill reports that the last message is the beginning of the assistant's answer.
+	Prefill bool
+}
+
+// Conversation gathers the turns of a request: neighbours of one role join, and texts of the system are kept in order.
+type Conversation struct {
+	Messages []mmsp.Message
+	Paths    [][]string
+	system   []string
+}
+
+// Add appends an item that stands at a path of the body to the turn of its role.
+func (c *Conversation) Add(role mmsp.Role, path string, item mmsp.Item) {
+	last := len(c.Messages) - 1
+	if last < 0 || c.Messages[last].Role != role {
+		c.Messages = append(c.Messages, mmsp.Message{Role: role})
+		c.Paths = append(c.Paths, nil)
+		last++
+	}
+	c.Messages[last].ContentItems = append(c.Messages[last].ContentItems, item)
+	c.Paths[last] = append(c.Paths[last], path)
+}
+
+// System appends a text of the system prompt. MMSP has no such turn in mid-conversation: its text joins what stood before.
+func (c *Conversation) System(text string) {
+	if strings.TrimSpace(text) != "" {
+		c.system = append(c.system, text)
+	}
+}
+
+// SystemPrompt joins the texts of the system; nil where there are none.
+func (c *Conversation) SystemPrompt() *string {
+	if len(c.system) == 0 {
+		return nil
+	}
+	return new(strings.Join(c.system, "\n\n"))
+}
+
+// Invalid is the error of a request whose value at a path is wrong.
+func Invalid(path, message string) error {
+	return &mmsp.InvalidRequestError{Param: path, Message: message}
+}
+
+// FromPath turns the error of a jsonscan.Reader into that of a request.
+func FromPath(err error) error {
+	var at *jsonscan.PathError
+	if errors.As(err, &at) {
+		return Invalid(at.Path, at.Message)
+	}
+	return err
+}

@@ -1,0 +1,248 @@
+package jsonscan
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Reader reads the records of a request that a caller wrote. A value of the wrong kind is an error that names its path;
+// null and absent are the same; what is not asked for is skipped. The first error counts.
+type Reader struct {
+	scanner Scanner
+	path    []string // where the reader is, outermost first
+	err     *PathError
+}
+
+// PathError says which part of a request is wrong.
+type PathError struct {
+	Path    string // such as "input[3].content[0].image_url"; empty: the whole
+	Message string
+}
+
+func (e *PathError) Error() string {
+	if e.Path == "" {
+		return e.Message
+	}
+	return e.Path + ": " + e.Message
+}
+
+// NewReader returns a reader of one JSON text.
+func NewReader(data []byte) *Reader {
+	r := &Reader{}
+	r.scanner.Reset(data)
+	return r
+}
+
+// NewReaderAt is NewReader of a part that stands at a path of the request.
+func NewReaderAt(data []byte, path string) *Reader {
+	r := NewReader(data)
+	r.path = []string{path}
+	return r
+}
+
+// Path returns where the reader is.
+func (r *Reader) Path() string { return strings.TrimPrefix(strings.Join(r.path, ""), ".") }
+
+// Fail reports that the value at the reader's path is wrong.
+func (r *Reader) Fail(message string) { r.FailAt(r.Path(), message) }
+
+// FailAt is Fail of another path.
+func (r *Reader) FailAt(path, message string) {
+	if r.err == nil {
+		r.err = &PathError{path, message}
+	}
+}
+
+// End returns the first error, of the text or of what it says.
+func (r *Reader) End() error {
+	syntax := r.scanner.End()
+	if r.err == nil && syntax != nil {
+		r.FailAt("", "not readable as JSON: "+syntax.Error())
+	}
+	if r.err != nil {
+		return r.err
+	}
+	return nil
+}
+
+// Kind returns the kind of the next value: '{', '[', '"', '0', 't', 'f' or 'n'; 0 where there is none.
+func (r *Reader) Kind() byte { return r.scanner.Kind() }
+
+// Skip passes over the next value.
+func (r *Reader) Skip() { r.scanner.Skip() }
+
+// is checks the kind of the next value; null and any other kind are skipped, the latter with an error.
+func (r *Reader) is(want byte, word string) bool {
+	k := r.scanner.Kind()
+	if k == want {
+		return true
+	}
+	if k != 'n' && k != 0 {
+		r.Fail(word + " is wanted")
+	}
+	r.scanner.Skip()
+	return false
+}
+
+// String returns the next value, "" for null.
+func (r *Reader) String() string {
+	if !r.is('"', "a string") {
+		return ""
+	}
+	return r.scanner.String()
+}
+
+// StringOrNil is String that tells null from "".
+func (r *Reader) StringOrNil() *string {
+	if !r.is('"', "a string") {
+		return nil
+	}
+	return new(r.scanner.String())
+}
+
+// Word returns the next value, which must be one of the words; "" for null.
+func (r *Reader) Word(words ...string) string {
+	text := r.String()
+	if text == "" {
+		return ""
+	}
+	for _, word := range words {
+		if text == word {
+			return text
+		}
+	}
+	r.Fail("one of " + strings.Join(words, ", ") + " is wanted")
+	return ""
+}
+
+// Int returns the next value, nil for null.
+func (r *Reader) Int() *int64 {
+	if !r.is('0', "an integer") {
+		return nil
+	}
+	text := r.scanner.Raw()
+	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+		return &n
+	}
+	if f, err := strconv.ParseFloat(string(text), 64); err == nil && f == float64(int64(f)) {
+		return new(int64(f))
+	}
+	r.Fail("an integer is wanted")
+	return nil
+}
+
+// IntBetween is Int of a bounded value.
+func (r *Reader) IntBetween(low, high int64) *int64 {
+	n := r.Int()
+	if n != nil && (*n < low || *n > high) {
+		r.Fail("an integer from " + strconv.FormatInt(low, 10) + " to " + strconv.FormatInt(high, 10) + " is wanted")
+	}
+	return n
+}
+
+// Float returns the next value, nil for null.
+func (r *Reader) Float() *float64 {
+	if !r.is('0', "a number") {
+		return nil
+	}
+	f, ok := r.scanner.Float()
+	if !ok {
+		r.Fail("a number is wanted")
+	}
+	return &f
+}
+
+// FloatBetween is Float of a bounded value.
+func (r *Reader) FloatBetween(low, high float64) *float64 {
+	f := r.Float()
+	if f != nil && (*f < low || *f > high) {
+		r.Fail("a number from " + strconv.FormatFloat(low, 'g', -1, 64) + " to " + strconv.FormatFloat(high, 'g', -1, 64) + " is wanted")
+	}
+	return f
+}
+
+// Bool returns the next value, nil for null.
+func (r *Reader) Bool() *bool {
+	switch r.scanner.Kind() {
+	case 't', 'f':
+		return new(r.scanner.Bool())
+	case 'n':
+	default:
+		r.Fail("true or false is wanted")
+	}
+	r.scanner.Skip()
+	return nil
+}
+
+// Raw returns a copy of the text of the next value, nil for null.
+func (r *Reader) Raw() []byte {
+	if r.scanner.Kind() == 'n' {
+		r.scanner.Skip()
+		return nil
+	}
+	return append([]byte(nil), r.scanner.Raw()...)
+}
+
+// Object is Raw of an object.
+func (r *Reader) Object() []byte {
+	if !r.is('{', "an object") {
+		return nil
+	}
+	return append([]byte(nil), r.scanner.Raw()...)
+}
+
+// Fields calls read for every field of the next value with the field's name on the path; read takes the field's value.
+func (r *Reader) Fields(read func(name string)) bool {
+	if !r.is('{', "an object") {
+		return false
+	}
+	for first := true; r.scanner.Field(&first); {
+		name := string(r.scanner.Name())
+		r.path = append(r.path, "."+name)
+		read(name)
+		r.path = r.path[:len(r.path)-1]
+	}
+	return true
+}
+
+// Elements calls read for every element of the next value, which read takes, and reports whether it is a list.
+func (r *Reader) Elements(read func()) bool {
+	if !r.is('[', "a list") {
+		return false
+	}
+	n := 0
+	for first := true; r.scanner.Element(&first); n++ {
+		r.path = append(r.path, "["+strconv.Itoa(n)+"]")
+		read()
+		r.path = r.path[:len(r.path)-1]
+	}
+	return true
+}
+
+// Strings returns a list of strings, nil for null.
+func (r *Reader) Strings() []string {
+	list := []string{}
+	if !r.Elements(func() { list = append(list, r.String()) }) {
+		return nil
+	}
+	return list
+}
+
+// Lookahead returns the string in a field of the next value, an object, without taking it: the type that says what the
+// other fields are.
+func (r *Reader) Lookahead(field string) string {
+	if r.scanner.Kind() != '{' {
+		return ""
+	}
+	ahead := r.scanner
+	for first := true; ahead.Field(&first); {
+		if string(ahead.Name()) != field {
+			ahead.Skip()
+		} else if ahead.Kind() == '"' {
+			return ahead.String()
+		} else {
+			return ""
+		}
+	}
+	return ""
+}
