@@ -2,6 +2,7 @@
 package auto
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -27,8 +28,9 @@ import (
 
 // Type is one client type.
 type Type struct {
-	Name string // such as "openai-chat"
-	New  func(mmsp.Options) (mmsp.Provider, error)
+	Name     string // such as "openai-chat"
+	New      func(mmsp.Options) (mmsp.Provider, error)
+	Protocol string // that it speaks: responses, messages, interactions, generateContent, chat, embeddings or mmsp
 
 	// Of the official clients, which speak a vendor's own API and are chosen by the family of a model id.
 	Vendor   string
@@ -38,20 +40,20 @@ type Type struct {
 
 // types is the one table of client types: the official ones first, then the compatible ones.
 var types = []Type{
-	{Name: "openai-official", New: openAI, Vendor: "OpenAI", KeyVar: "OPENAI_API_KEY", Families: []string{"gpt-", "text-embedding-"}},
-	{Name: "anthropic-official", New: provider(anthropicofficial.New), Vendor: "Anthropic", KeyVar: "ANTHROPIC_API_KEY", Families: []string{"claude-"}},
-	{Name: "google-official", New: provider(googleofficial.New), Vendor: "Google", KeyVar: "GEMINI_API_KEY", Families: []string{"gemini-"}},
-	{Name: "zai-official", New: provider(zaiofficial.New), Vendor: "Z.ai", KeyVar: "ZAI_API_KEY", Families: []string{"glm-"}},
-	{Name: "moonshot-official", New: provider(moonshotofficial.New), Vendor: "Moonshot", KeyVar: "MOONSHOT_API_KEY", Families: []string{"kimi-"}},
-	{Name: "deepseek-official", New: provider(deepseekofficial.New), Vendor: "DeepSeek", KeyVar: "DEEPSEEK_API_KEY", Families: []string{"deepseek-"}},
-	{Name: "minimax-official", New: provider(minimaxofficial.New), Vendor: "MiniMax", KeyVar: "MINIMAX_API_KEY", Families: []string{"minimax-"}},
-	{Name: "openai-responses", New: provider(openairesponses.New)},
-	{Name: "openai-chat", New: provider(openaichat.New)},
-	{Name: "openai-chat-vllm-adapter", New: provider(openaichatvllmadapter.New)},
-	{Name: "openai-embedding", New: provider(openaiembedding.New)},
-	{Name: "ant-messages", New: provider(antmessages.New)},
-	{Name: "google-genai", New: provider(googlegenai.New)},
-	{Name: "mmsp", New: provider(mmspclient.New)},
+	{Name: "openai-official", New: openAI, Protocol: "responses", Vendor: "OpenAI", KeyVar: "OPENAI_API_KEY", Families: []string{"gpt-", "text-embedding-"}},
+	{Name: "anthropic-official", New: provider(anthropicofficial.New), Protocol: "messages", Vendor: "Anthropic", KeyVar: "ANTHROPIC_API_KEY", Families: []string{"claude-"}},
+	{Name: "google-official", New: provider(googleofficial.New), Protocol: "interactions", Vendor: "Google", KeyVar: "GEMINI_API_KEY", Families: []string{"gemini-"}},
+	{Name: "zai-official", New: provider(zaiofficial.New), Protocol: "chat", Vendor: "Z.ai", KeyVar: "ZAI_API_KEY", Families: []string{"glm-"}},
+	{Name: "moonshot-official", New: provider(moonshotofficial.New), Protocol: "chat", Vendor: "Moonshot", KeyVar: "MOONSHOT_API_KEY", Families: []string{"kimi-"}},
+	{Name: "deepseek-official", New: provider(deepseekofficial.New), Protocol: "responses", Vendor: "DeepSeek", KeyVar: "DEEPSEEK_API_KEY", Families: []string{"deepseek-"}},
+	{Name: "minimax-official", New: provider(minimaxofficial.New), Protocol: "responses", Vendor: "MiniMax", KeyVar: "MINIMAX_API_KEY", Families: []string{"minimax-"}},
+	{Name: "openai-responses", New: provider(openairesponses.New), Protocol: "responses"},
+	{Name: "openai-chat", New: provider(openaichat.New), Protocol: "chat"},
+	{Name: "openai-chat-vllm-adapter", New: provider(openaichatvllmadapter.New), Protocol: "chat"},
+	{Name: "openai-embedding", New: provider(openaiembedding.New), Protocol: "embeddings"},
+	{Name: "ant-messages", New: provider(antmessages.New), Protocol: "messages"},
+	{Name: "google-genai", New: provider(googlegenai.New), Protocol: "generateContent"},
+	{Name: "mmsp", New: provider(mmspclient.New), Protocol: "mmsp"},
 }
 
 // aliases are other names of client types.
@@ -111,6 +113,14 @@ func Family(model string) (Type, bool) {
 		}
 	}
 	return Type{}, false
+}
+
+// Of returns the client type that New makes a model's client of.
+func Of(model string, o mmsp.Options) (Type, bool) {
+	if named := cmp.Or(o.ClientType, o.Env("CLIENT_TYPE")); named != "" {
+		return find(named)
+	}
+	return Family(model)
 }
 
 // New makes the client of a model. The client type is Options.ClientType, else CLIENT_TYPE, else that of the model's

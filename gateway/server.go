@@ -25,6 +25,8 @@ import (
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/gateway/config"
 	"github.com/prism-shadow/mmsp-go/gateway/metrics"
+	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/internal/carry"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
@@ -36,6 +38,7 @@ type Server struct {
 	state   atomic.Pointer[state]
 	reload  sync.Mutex // one Reload at a time
 
+	store    carry.Store // what callers' protocols have no place for
 	draining atomic.Bool
 	streams  atomic.Int64 // open upstream streams
 
@@ -44,17 +47,21 @@ type Server struct {
 	stop context.CancelCauseFunc
 }
 
+// maxStoreBytes bounds the memory that the store takes.
+const maxStoreBytes = 256 << 20
+
 var (
 	// errShutdown ends the streams that outlive the drain, and answers those that come during it.
-	errShutdown = errors.New("the server is shutting down")
+	errShutdown = ingress.ErrShutdown
 	// errInternal is what a caller is told of a panic.
 	errInternal = errors.New("internal error; the server's log says more under the id of this request")
 )
 
 // Own is a row that a program adds to the models table: a client that it built itself, of its own Provider perhaps.
 type Own struct {
-	ID     string // what callers name
-	Client *mmsp.Client
+	ID         string // what callers name
+	Client     *mmsp.Client
+	ClientType string // that the client is of; empty: one of the program's own
 }
 
 // New builds every row's client; the rows of own come after those of the configuration. The error is a *TableError where
@@ -78,7 +85,7 @@ func NewFromEnvironment(c *config.Config, getenv func(string) string, log *slog.
 }
 
 func newServer(first *state, c *config.Config, log *slog.Logger) *Server {
-	s := &Server{log: log, started: time.Now()}
+	s := &Server{log: log, started: time.Now(), store: carry.NewMemory(c.Store.MaxAge, min(c.Store.MaxBytes, maxStoreBytes))}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.metrics = metrics.Open(metrics.Options{Models: first.counted(), File: c.Metrics.File, Logger: log, OpenStreams: func() int { return int(s.streams.Load()) }})
 	s.state.Store(first)
@@ -201,17 +208,22 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	if (strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, "/v1beta/")) && !current.authorized(r) {
-		s.metrics.Refuse(metrics.Unauthorized)
-		call.fail(&mmsp.AuthenticationError{Message: "a valid API key is required"})
-		return
+	endpoint := endpointOf(r.URL.Path)
+	if endpoint != nil {
+		call.protocol = endpoint.protocol
+	}
+	if strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, "/v1beta/") {
+		var ok bool
+		if call.caller, ok = current.authorized(r); !ok {
+			call.refuse(metrics.Unauthorized, &mmsp.AuthenticationError{Message: "a valid API key is required"})
+			return
+		}
 	}
 	switch {
+	case endpoint != nil:
+		call.route(endpoint)
 	case r.URL.Path == "/v1/stream" && r.Method == http.MethodPost:
-		if call.stream(); call.outcome == outcomeDisconnect {
-			// A caller that closed only its half must not take what it has for a whole answer.
-			panic(http.ErrAbortHandler)
-		}
+		call.guard(call.stream)
 	case r.URL.Path == "/v1/models" && r.Method == http.MethodGet:
 		call.json(http.StatusOK, current.modelList(s.started))
 	case r.URL.Path == "/v1/metrics" && r.Method == http.MethodGet:
@@ -235,9 +247,11 @@ type call struct {
 	began time.Time
 	id    string
 
-	row     *row             // of the model that is asked
-	counted *metrics.Request // nil until the model is
-	out     *eventWriter     // nil until then, too
+	protocol ingress.Protocol // that the caller speaks; nil: this server's own
+	caller   string           // tells callers apart: the digest of the key, empty where the server is open
+	row      *row             // of the model that is asked
+	counted  *metrics.Request // nil until the model is
+	out      *eventWriter     // nil where nothing is streamed
 
 	// What the log line tells.
 	status  int
@@ -277,15 +291,29 @@ func (c *call) marshal(value any) {
 	c.json(http.StatusOK, body.Bytes())
 }
 
+// retryAfter is a wait as a header says it, rounded up: a caller must not come back too early.
+func retryAfter(wait time.Duration) string {
+	return strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)
+}
+
+// refuse answers a request that no provider is asked for.
+func (c *call) refuse(kind metrics.RefusalKind, err error) {
+	c.metrics.Refuse(kind)
+	c.fail(err)
+}
+
 // fail answers with an error that came before anything else.
 func (c *call) fail(err error) {
+	if c.protocol != nil {
+		c.failIngress(err)
+		return
+	}
 	c.err = err
 	status := httpStatus(err)
 	var upstream *mmsp.UpstreamError
 	if errors.As(err, &upstream) {
 		if upstream.RetryAfter > 0 {
-			// Rounded up: a caller must not come back too early.
-			c.w.Header().Set("Retry-After", strconv.FormatInt(int64((upstream.RetryAfter+time.Second-1)/time.Second), 10))
+			c.w.Header().Set("Retry-After", retryAfter(upstream.RetryAfter))
 		}
 		if id := c.redact(upstream.RequestID); requestIDForm.MatchString(id) {
 			c.w.Header().Set("X-Upstream-Request-Id", id)
@@ -398,10 +426,10 @@ func clip(text string) string {
 func requestID() string { return "req_" + strings.ToLower(rand.Text()) }
 
 // authorized reports whether the request carries one of the keys, in any of the places where the SDKs of the protocols
-// put theirs. Every key is compared, in constant time.
-func (s *state) authorized(r *http.Request) bool {
+// put theirs, and names its caller. Every key is compared, in constant time.
+func (s *state) authorized(r *http.Request) (caller string, ok bool) {
 	if len(s.keys) == 0 {
-		return true
+		return "", true
 	}
 	given := []string{r.Header.Get("X-Api-Key"), r.Header.Get("X-Goog-Api-Key")}
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
@@ -410,17 +438,18 @@ func (s *state) authorized(r *http.Request) bool {
 	if r.URL.RawQuery != "" {
 		given = append(given, r.URL.Query().Get("key"))
 	}
-	found := 0
 	for _, text := range given {
 		if text == "" {
 			continue
 		}
 		digest := sha256.Sum256([]byte(text))
 		for i := range s.keys {
-			found |= subtle.ConstantTimeCompare(digest[:], s.keys[i][:])
+			if subtle.ConstantTimeCompare(digest[:], s.keys[i][:]) == 1 {
+				caller, ok = string(digest[:]), true
+			}
 		}
 	}
-	return found == 1
+	return caller, ok
 }
 
 // modelList is the answer of GET /v1/models.

@@ -1,10 +1,12 @@
 package gateway
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/auto"
 	"github.com/prism-shadow/mmsp-go/gateway/config"
+	"github.com/prism-shadow/mmsp-go/internal/carry"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 	"github.com/prism-shadow/mmsp-go/internal/upstream"
 	"github.com/prism-shadow/mmsp-go/registry"
@@ -37,6 +40,8 @@ type state struct {
 type row struct {
 	counted string // the name it has in the metrics
 	client  *mmsp.Client
+	peer    carry.Peer
+	strict  bool // what the client cannot take is refused, not let go of
 	relay   bool // another MMSP server: messages are not judged here
 	secrets *strings.Replacer
 }
@@ -91,7 +96,7 @@ func newState(c *config.Config, old *state, own []Own) (*state, error) {
 		model := &c.Models[i]
 		client, err := auto.New(model.ModelID, s.options(model))
 		if err == nil {
-			err = s.add(model.ServerModelID, client, secretsOf(model))
+			err = s.add(model.ServerModelID, client, s.peer(model), model.Strict, secretsOf(model))
 		}
 		if err != nil {
 			bad.Rows = append(bad.Rows, RowError{i, model.ServerModelID, model.Line, err})
@@ -101,19 +106,33 @@ func newState(c *config.Config, old *state, own []Own) (*state, error) {
 		return nil, &bad
 	}
 	for _, o := range own {
-		if err := s.add(o.ID, o.Client, nil); err != nil {
+		var peer carry.Peer
+		if o.ClientType != "" {
+			peer = s.peer(&config.Model{ClientType: o.ClientType})
+		}
+		if err := s.add(o.ID, o.Client, peer, false, nil); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-func (s *state) add(id string, client *mmsp.Client, secrets []string) error {
+// peer says who answers for a row.
+func (s *state) peer(model *config.Model) carry.Peer {
+	t, _ := auto.Of(model.ModelID, s.options(model))
+	p := carry.Peer{ClientType: t.Name, Protocol: carry.Protocol(t.Protocol), Model: model.ModelID}
+	if address, err := url.Parse(model.BaseURL); err == nil {
+		p.Host = strings.ToLower(cmp.Or(address.Host, address.Scheme))
+	}
+	return p
+}
+
+func (s *state) add(id string, client *mmsp.Client, peer carry.Peer, strict bool, secrets []string) error {
 	if _, taken := s.rows[id]; taken {
 		return fmt.Errorf("the id %q is taken already", id)
 	}
 	_, relay := client.Provider().(mmsp.Forwarder)
-	s.rows[id] = &row{counted: id, client: client, relay: relay, secrets: redactor(secrets)}
+	s.rows[id] = &row{counted: id, client: client, peer: peer, strict: strict, relay: relay, secrets: redactor(secrets)}
 	s.listed = append(s.listed, id)
 	return nil
 }
@@ -226,12 +245,12 @@ func (f *families) row(s *state, model string) (*row, bool) {
 	if r, ok := f.made[model]; ok {
 		return r, true
 	}
-	o := s.options(&config.Model{ClientType: t.Name})
-	client, err := auto.New(model, o)
+	chosen := &config.Model{ModelID: model, ClientType: t.Name}
+	client, err := auto.New(model, s.options(chosen))
 	if err != nil {
 		return nil, false
 	}
-	r := &row{counted: t.Name, client: client, secrets: redactor([]string{s.getenv(t.KeyVar)})}
+	r := &row{counted: t.Name, client: client, peer: s.peer(chosen), secrets: redactor([]string{s.getenv(t.KeyVar)})}
 	if len(f.made) < maxFamilyModels {
 		f.made[model] = r
 	}

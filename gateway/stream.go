@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"mime"
 	"net/http"
 	"runtime/debug"
@@ -15,13 +16,13 @@ import (
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/gateway/metrics"
+	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
-// stream answers POST /v1/stream.
-func (c *call) stream() {
+// guard answers a request that may stream: a panic ends this request and no other.
+func (c *call) guard(answer func()) {
 	defer func() {
-		// A panic ends this request and no other.
 		if p := recover(); p != nil {
 			c.log.Error("panic", "id", c.id, "panic", clip(c.redact(fmt.Sprint(p))), "stack", string(debug.Stack()))
 			if c.status == 0 {
@@ -32,9 +33,20 @@ func (c *call) stream() {
 		}
 		if c.out != nil {
 			c.out.close()
+		}
+		if c.counted != nil {
 			c.streams.Add(-1)
 		}
+		if c.outcome == outcomeDisconnect {
+			// A caller that closed only its half must not take what it has for a whole answer.
+			panic(http.ErrAbortHandler)
+		}
 	}()
+	answer()
+}
+
+// stream answers POST /v1/stream.
+func (c *call) stream() {
 	if messages, config, ok := c.accept(); ok {
 		c.forward(messages, config)
 	}
@@ -47,10 +59,6 @@ func (c *call) accept() (messages []mmsp.Message, config *mmsp.Config, ok bool) 
 		c.fail(errShutdown)
 		return nil, nil, false
 	}
-	refuse := func(kind metrics.RefusalKind, err error) {
-		c.metrics.Refuse(kind)
-		c.fail(err)
-	}
 	body, err := c.body()
 	if err != nil {
 		var tooLarge *http.MaxBytesError
@@ -60,17 +68,17 @@ func (c *call) accept() (messages []mmsp.Message, config *mmsp.Config, ok bool) 
 			c.json(http.StatusRequestEntityTooLarge, mmsp.AppendErrorJSON(nil, &mmsp.InvalidRequestError{Message: fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit)}))
 			return nil, nil, false
 		}
-		refuse(metrics.InvalidRequest, err)
+		c.refuse(metrics.InvalidRequest, err)
 		return nil, nil, false
 	}
 	request, err := mmsp.ParseStreamRequest(body)
 	if err != nil {
-		refuse(metrics.InvalidRequest, err)
+		c.refuse(metrics.InvalidRequest, err)
 		return nil, nil, false
 	}
 	row, ok := c.state.row(request.Model)
 	if !ok {
-		refuse(metrics.UnknownModel, &mmsp.NotFoundError{Message: fmt.Sprintf("the model %.200q does not exist; GET /v1/models lists those that do", request.Model)})
+		c.refuse(metrics.UnknownModel, &mmsp.NotFoundError{Message: fmt.Sprintf("the model %.200q does not exist; GET /v1/models lists those that do", request.Model)})
 		return nil, nil, false
 	}
 	c.model, c.row = request.Model, row
@@ -84,7 +92,7 @@ func (c *call) accept() (messages []mmsp.Message, config *mmsp.Config, ok bool) 
 		*config, err = mmsp.ParseConfig(request.Config)
 	}
 	if err != nil {
-		refuse(metrics.InvalidRequest, err)
+		c.refuse(metrics.InvalidRequest, err)
 		return nil, nil, false
 	}
 	return messages, config, true
@@ -92,11 +100,15 @@ func (c *call) accept() (messages []mmsp.Message, config *mmsp.Config, ok bool) 
 
 // forward streams the answer. It holds little, for the stream's whole life.
 func (c *call) forward(messages []mmsp.Message, config *mmsp.Config) {
-	c.counted = c.metrics.Begin(c.row.counted)
-	c.streams.Add(1)
-	c.out = newEventWriter(c.w, c.state.config.KeepAlive)
+	c.begin()
+	c.out = newEventWriter(c.w, c.state.config.KeepAlive, publicEncoder{c})
+	c.copy(c.row.client.StreamingResponse(c.r.Context(), messages, config))
+}
+
+// copy writes a stream's events as they come, and counts how it ends.
+func (c *call) copy(stream iter.Seq2[mmsp.Event, error]) {
 	ctx := c.r.Context()
-	for event, err := range c.row.client.StreamingResponse(ctx, messages, config) {
+	for event, err := range stream {
 		if c.outcome != "" {
 			break // nothing belongs to a stream after its end
 		}
@@ -114,17 +126,12 @@ func (c *call) forward(messages []mmsp.Message, config *mmsp.Config) {
 			c.counted.Fail(c.redact(err.Error()))
 		case event.Type == mmsp.EventStop:
 			c.counted.FirstEvent()
-			var tokens metrics.Tokens
-			if u := event.Usage; u != nil { // a relayed stop may lack it
-				tokens = metrics.Tokens{Prompt: u.PromptTokens, Cached: u.CachedTokens, Thoughts: u.ThoughtsTokens, Response: u.ResponseTokens}
-			}
-			c.usage = event.Usage
 			if c.out.last(&event) != nil {
 				c.disconnected()
 				return
 			}
-			c.outcome, c.status = "success", c.out.status()
-			c.counted.Succeed(tokens)
+			c.status = c.out.status()
+			c.succeeded(event.Usage)
 		default:
 			c.counted.FirstEvent()
 			if c.out.event(&event) != nil {
@@ -140,6 +147,16 @@ func (c *call) forward(messages []mmsp.Message, config *mmsp.Config) {
 		c.outcome = "failure"
 		c.counted.Fail(err.Error())
 	}
+}
+
+// succeeded counts an answer.
+func (c *call) succeeded(usage *mmsp.Usage) {
+	var tokens metrics.Tokens
+	if usage != nil { // a relayed stop may lack it
+		tokens = metrics.Tokens{Prompt: usage.PromptTokens, Cached: usage.CachedTokens, Thoughts: usage.ThoughtsTokens, Response: usage.ResponseTokens}
+	}
+	c.outcome, c.usage = "success", usage
+	c.counted.Succeed(tokens)
 }
 
 // outcomeDisconnect: the caller went away first.
@@ -161,13 +178,13 @@ func (c *call) end(err error) {
 		upstream  *mmsp.UpstreamError
 	)
 	// The provider did answer: so it is said behind a 200, also when another server said it so.
-	inBand := errors.As(err, &empty) || errors.As(err, &arguments) || errors.As(err, &protocol) ||
-		errors.As(err, &upstream) && upstream.Wire != nil && upstream.Status == 0
+	inBand := c.protocol == nil && (errors.As(err, &empty) || errors.As(err, &arguments) || errors.As(err, &protocol) ||
+		errors.As(err, &upstream) && upstream.Wire != nil && upstream.Status == 0)
 	if c.out == nil || !inBand && c.out.withhold() {
 		c.fail(err)
 		return
 	}
-	c.out.failure(c.errorJSON(err))
+	c.out.failure(err)
 	c.status = c.out.status()
 }
 
@@ -175,7 +192,11 @@ func (c *call) end(err error) {
 func (c *call) body() ([]byte, error) {
 	media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	if err != nil || media != "application/json" && !strings.HasSuffix(media, "+json") {
-		return nil, &mmsp.InvalidRequestError{Message: "the body must be JSON with the content type application/json"}
+		message := "the body must be JSON with the content type application/json"
+		if c.protocol != nil {
+			return nil, &ingress.Problem{Kind: ingress.KindMediaType, Status: http.StatusUnsupportedMediaType, Message: message}
+		}
+		return nil, &mmsp.InvalidRequestError{Message: message}
 	}
 	if c.r.Header.Get("X-MMSP-Session-Key") != "" {
 		return nil, &mmsp.InvalidRequestError{Param: "X-MMSP-Session-Key", Message: "this server keeps no conversations; send the whole one"}
@@ -217,15 +238,45 @@ func (c *call) body() ([]byte, error) {
 // bytesOver lets the read that finds the end of the body succeed without growing the buffer.
 const bytesOver = 512
 
-// eventWriter writes a public stream as server-sent events. Events that are ready together go out together, and nothing
-// waits when nothing more is ready. While the model is silent a comment keeps the connection alive.
+// encoder writes a public stream in the form that the caller reads: this server's own, or that of an ingress protocol.
+type encoder interface {
+	ContentType() string
+	Heartbeat(dst []byte) []byte
+	Event(dst []byte, e *mmsp.Event) []byte
+	Stop(dst []byte, e *mmsp.Event) []byte
+	Fail(dst []byte, err error) []byte
+}
+
+// publicEncoder writes the public stream as it is.
+type publicEncoder struct{ *call }
+
+func (publicEncoder) ContentType() string { return "text/event-stream; charset=utf-8" }
+
+func (publicEncoder) Heartbeat(dst []byte) []byte { return append(dst, ": keep-alive\n\n"...) }
+
+func (publicEncoder) Event(dst []byte, e *mmsp.Event) []byte {
+	return append(e.AppendJSON(append(dst, "data: "...)), "\n\n"...)
+}
+
+func (p publicEncoder) Stop(dst []byte, e *mmsp.Event) []byte {
+	return append(p.Event(dst, e), "data: [DONE]\n\n"...)
+}
+
+func (p publicEncoder) Fail(dst []byte, err error) []byte {
+	dst = append(append(dst, "data: "...), p.errorJSON(err)...)
+	return append(dst, "\n\ndata: [DONE]\n\n"...)
+}
+
+// eventWriter writes a stream. Events that are ready together go out together, and nothing waits when nothing more is
+// ready. While the model is silent a heartbeat keeps the connection alive.
 type eventWriter struct {
+	encoder   encoder
 	w         http.ResponseWriter
 	control   *http.ResponseController
 	keepAlive time.Duration
 
 	mu       sync.Mutex
-	timer    *time.Timer // nil: no comments
+	timer    *time.Timer // nil: no heartbeat
 	wrote    time.Time   // when anything was last written
 	started  bool        // the header is out
 	deadline time.Time   // of writes
@@ -243,8 +294,8 @@ const (
 	bodyTime = 5 * time.Minute
 )
 
-func newEventWriter(w http.ResponseWriter, keepAlive time.Duration) *eventWriter {
-	out := &eventWriter{w: w, control: http.NewResponseController(w), keepAlive: keepAlive, wrote: time.Now()}
+func newEventWriter(w http.ResponseWriter, keepAlive time.Duration, encoder encoder) *eventWriter {
+	out := &eventWriter{encoder: encoder, w: w, control: http.NewResponseController(w), keepAlive: keepAlive, wrote: time.Now()}
 	if keepAlive > 0 {
 		out.mu.Lock() // the timer may fire before its variable is set
 		defer out.mu.Unlock()
@@ -262,7 +313,7 @@ func (o *eventWriter) tick() {
 	}
 	wait := o.keepAlive - time.Since(o.wrote)
 	if wait <= 0 {
-		o.buf = append(o.buf, ": keep-alive\n\n"...)
+		o.buf = o.encoder.Heartbeat(o.buf)
 		o.flush()
 		wait = o.keepAlive
 	}
@@ -277,7 +328,7 @@ func (o *eventWriter) flush() {
 	}
 	o.started = true
 	h := o.w.Header()
-	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Content-Type", o.encoder.ContentType())
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no")
 	o.w.WriteHeader(http.StatusOK)
@@ -313,9 +364,7 @@ func (o *eventWriter) write() {
 func (o *eventWriter) event(e *mmsp.Event) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.buf = append(o.buf, "data: "...)
-	o.buf = e.AppendJSON(o.buf)
-	o.buf = append(o.buf, "\n\n"...)
+	o.buf = o.encoder.Event(o.buf, e)
 	if !e.More || len(o.buf) >= writeBytes {
 		o.flush()
 	}
@@ -324,21 +373,21 @@ func (o *eventWriter) event(e *mmsp.Event) error {
 
 // last takes the stop event and ends the stream. Its error says that the caller was gone before.
 func (o *eventWriter) last(e *mmsp.Event) error {
-	return o.end(e.AppendJSON(nil))
+	return o.end(func() { o.buf = o.encoder.Stop(o.buf, e) })
 }
 
-// failure ends the stream with an error event.
-func (o *eventWriter) failure(errorJSON []byte) { _ = o.end(errorJSON) }
+// failure ends the stream with an error.
+func (o *eventWriter) failure(err error) {
+	_ = o.end(func() { o.buf = o.encoder.Fail(o.buf, err) })
+}
 
-// end writes the last event and the mark of the end, once.
-func (o *eventWriter) end(payload []byte) error {
+// end writes the last words, once.
+func (o *eventWriter) end(words func()) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.closed {
 		o.closed = true
-		o.buf = append(o.buf, "data: "...)
-		o.buf = append(o.buf, payload...)
-		o.buf = append(o.buf, "\n\ndata: [DONE]\n\n"...)
+		words()
 		o.flush()
 	}
 	return o.err
@@ -364,7 +413,7 @@ func (o *eventWriter) status() int {
 	return 0
 }
 
-// close stops the comments.
+// close stops the heartbeat.
 func (o *eventWriter) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -71,7 +71,7 @@ func startDemo() (*demo, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	d.bedrock = gateway.Own{ID: "demo-bedrock", Client: mmsp.NewClient(bedrock)}
+	d.bedrock = gateway.Own{ID: "demo-bedrock", Client: mmsp.NewClient(bedrock), ClientType: "anthropic-official"}
 	inner, err := gateway.New(d.table(), slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		return nil, errors.Join(err, d.Close())

@@ -1,0 +1,86 @@
+package gateway
+
+import (
+	"slices"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/internal/carry"
+)
+
+// letGo takes a parameter that the provider's client refused out of the config, or puts the nearest that a provider may
+// take in its place, and says what the caller asked for in vain. It is not ok for what no answer is right without.
+func letGo(config *mmsp.Config, parameter string, protocol carry.Protocol) (dropped string, ok bool) {
+	switch parameter {
+	case "temperature":
+		config.Temperature = nil
+	case "top_p":
+		config.TopP = nil
+	case "top_k":
+		config.TopK = nil
+	case "stop_sequences":
+		config.StopSequences = nil
+	case "seed":
+		config.Seed = nil
+	case "presence_penalty":
+		config.PresencePenalty = nil
+	case "frequency_penalty":
+		config.FrequencyPenalty = nil
+	case "parallel_tool_calls":
+		config.ParallelToolCalls = nil
+	case "thinking_level":
+		config.ThinkingLevel, config.ThinkingBudget = "", nil
+	case "thinking_budget":
+		config.ThinkingBudget = nil
+	case "thinking_summary":
+		config.ThinkingSummary = nil
+	case "verbosity":
+		config.Verbosity = ""
+	case "service_tier":
+		config.ServiceTier = ""
+	case "fast_mode":
+		config.FastMode = false
+	case "prompt_caching":
+		config.PromptCaching = ""
+	case "image_config":
+		config.ImageConfig = nil
+	case "response_format":
+		// A schema that the provider cannot hold its answer to is at least JSON, where it can do that.
+		if config.ResponseFormat == nil {
+			return "", false
+		}
+		if config.ResponseFormat.Type == mmsp.FormatJSONSchema {
+			config.ResponseFormat = &mmsp.ResponseFormat{Type: mmsp.FormatJSONObject}
+			return "response_format.json_schema", true
+		}
+		config.ResponseFormat = nil
+	case "tool_choice":
+		choice := config.ToolChoice
+		switch {
+		case choice == nil:
+			return "", false
+		case protocol == carry.Messages && len(choice.Names) < 2 && choice.Mode != mmsp.ToolChoiceNone && thinks(config):
+			// A model of Messages cannot do both, and a caller that forces a call acts on nothing else.
+			config.ThinkingLevel, config.ThinkingBudget, config.ThinkingSummary = "", nil, nil
+			return "thinking_level", true
+		case len(choice.Names) > 0:
+			// Nothing is lost where those are the only tools: the model is as bound as it was.
+			names := choice.Names
+			config.Tools = slices.DeleteFunc(slices.Clone(config.Tools), func(t mmsp.Tool) bool { return !slices.Contains(names, t.Name) })
+			config.ToolChoice = &mmsp.ToolChoice{Mode: mmsp.ToolChoiceRequired}
+			return "", true
+		case choice.Mode == mmsp.ToolChoiceRequired:
+			config.ToolChoice = &mmsp.ToolChoice{Mode: mmsp.ToolChoiceAuto}
+			return "tool_choice required", true
+		}
+		config.ToolChoice = nil
+	default:
+		return "", false
+	}
+	return parameter, true
+}
+
+// thinks reports whether the config asks for thinking.
+func thinks(config *mmsp.Config) bool {
+	level := config.EffectiveThinkingLevel()
+	return level != "" && level != mmsp.ThinkingNone || config.ThinkingSummary != nil && level != mmsp.ThinkingNone || level == "" && config.ThinkingBudget != nil
+}

@@ -1,0 +1,431 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/gateway/metrics"
+	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
+)
+
+// answerIngress answers a request in a protocol of another's SDKs.
+func (c *call) answerIngress() {
+	asked, ok := c.acceptIngress()
+	if !ok {
+		return
+	}
+	env := &ingress.Env{Peer: c.row.peer, Caller: c.caller, Store: c.store, RequestID: c.id, Now: c.began}
+	request, err := asked.Read(c.r.Context(), env)
+	if err == nil {
+		err = c.strict(request.Dropped)
+	}
+	if err != nil {
+		c.refuse(metrics.InvalidRequest, err)
+		return
+	}
+	x := &exchange{call: c, asked: asked, request: request, env: env, words: newTranslator(c.row.peer, c.protocol.Name())}
+	if err := x.prepare(); err != nil {
+		c.refuse(metrics.InvalidRequest, err)
+		return
+	}
+	switch {
+	case asked.Streams():
+		c.begin()
+		c.out = newEventWriter(c.w, c.state.config.KeepAlive, ingressEncoder{x})
+		c.copy(x.stream())
+	default:
+		c.begin()
+		x.whole()
+	}
+}
+
+// begin counts a request that goes to a provider.
+func (c *call) begin() {
+	c.counted = c.metrics.Begin(c.row.counted)
+	c.streams.Add(1)
+}
+
+// acceptIngress reads the request and finds the row that answers. A request that cannot be is answered, and not ok.
+func (c *call) acceptIngress() (asked ingress.Call, ok bool) {
+	if c.draining.Load() {
+		c.w.Header().Set("Connection", "close")
+		c.fail(ingress.ErrShutdown)
+		return nil, false
+	}
+	body, err := c.body()
+	if err == nil {
+		err = jsonscan.CheckDepth(body, c.state.config.Limits.MaxDepth)
+		if err != nil {
+			err = ingress.Invalid("", "the body is not acceptable JSON: "+err.Error())
+		}
+	}
+	if err == nil {
+		asked, err = c.protocol.Parse(c.r, body)
+	}
+	if err != nil {
+		c.refuse(metrics.InvalidRequest, err)
+		return nil, false
+	}
+	c.model = asked.Model()
+	row, ok := c.state.row(c.model)
+	if !ok {
+		c.refuse(metrics.UnknownModel, &ingress.Problem{
+			Kind: ingress.KindUnknownModel, Status: http.StatusNotFound, Param: "model", Code: "model_not_found",
+			Message: fmt.Sprintf("the model %.200q does not exist; GET %s lists those that do", c.model, listOf(c.protocol)),
+		})
+		return nil, false
+	}
+	c.row = row
+	return asked, true
+}
+
+// strict refuses what the row's callers are not to lose.
+func (c *call) strict(dropped []string) error {
+	if c.row.strict && len(dropped) > 0 {
+		return ingress.Invalid("", "the model cannot take "+strings.Join(dropped, ", ")+", and its row is strict")
+	}
+	return nil
+}
+
+// exchange is a request of an ingress protocol on its way.
+type exchange struct {
+	*call
+	asked   ingress.Call
+	request *ingress.Request
+	env     *ingress.Env
+	words   *translator
+
+	before  []mmsp.Message // the history as the caller has it
+	dropped []string
+	answer  mmsp.Message // as the caller has it
+
+	// The call that is open, for the case that the token limit cuts it.
+	cut       mmsp.Item
+	arguments []byte
+}
+
+// prepare makes of what the caller sent what the provider is to get.
+func (x *exchange) prepare() error {
+	r := x.request
+	x.dropped = slices.Clone(r.Dropped)
+	// Before anything is recalled: it is what the caller says next time, too.
+	x.before = slices.Clone(r.Messages)
+	for m := range x.before {
+		x.before[m].ContentItems = slices.Clone(x.before[m].ContentItems)
+	}
+	known, err := carry.Recall(x.r.Context(), x.store, x.env.Caller, r.Messages, r.Paths)
+	if err != nil {
+		x.log.Error("the store failed, what proofs it holds are lost to this request", "id", x.id, "error", err)
+	}
+	if x.row.peer.Protocol != x.protocol.Name() {
+		dropUnproven(r)
+	}
+	orderResults(r)
+	x.words.in(r, known)
+	r.Messages = mmsp.NormalizeLegacy(r.Messages)
+	return x.located(mmsp.Validate(r.Messages))
+}
+
+// dropUnproven leaves out the thinking that nothing proves to be of the model that is asked: it is never its own words.
+func dropUnproven(r *ingress.Request) {
+	for m := len(r.Messages) - 1; m >= 0; m-- {
+		message := &r.Messages[m]
+		kept := message.ContentItems[:0:0]
+		var paths []string
+		for i := range message.ContentItems {
+			if item := &message.ContentItems[i]; item.Type != mmsp.ThinkingDone || item.Fidelity != nil {
+				kept, paths = append(kept, *item), append(paths, r.Paths[m][i])
+			}
+		}
+		message.ContentItems, r.Paths[m] = kept, paths
+		if len(kept) == 0 {
+			r.Messages, r.Paths = slices.Delete(r.Messages, m, m+1), slices.Delete(r.Paths, m, m+1)
+		}
+	}
+}
+
+var itemPath = regexp.MustCompile(`^messages\[(\d+)\](?:\.content_items\[(\d+)\])?`)
+
+// located turns the place of an error in MMSP's messages into that in the caller's body.
+func (x *exchange) located(err error) error {
+	var invalid *mmsp.InvalidRequestError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	at := itemPath.FindStringSubmatch(invalid.Param)
+	if at == nil {
+		return err
+	}
+	m, _ := strconv.Atoi(at[1])
+	i, _ := strconv.Atoi(at[2])
+	path := ""
+	if m < len(x.request.Paths) && i < len(x.request.Paths[m]) {
+		path = x.request.Paths[m][i]
+	}
+	return ingress.Invalid(path, invalid.Message)
+}
+
+// stream is the public stream in the caller's terms. Parameters that the client refuses are let go of before anything is
+// sent; a turn of nothing is a turn; what the caller's protocol would lose is kept before the stop goes out.
+func (x *exchange) stream() iter.Seq2[mmsp.Event, error] {
+	return func(yield func(mmsp.Event, error) bool) {
+		config := x.request.Config
+		for range 32 { // more parameters than there are
+			var refused *mmsp.UnsupportedParameterError
+			begun := false
+			for event, err := range x.row.client.StreamingResponse(x.r.Context(), x.request.Messages, &config) {
+				err = fromRelay(err)
+				if !begun {
+					if begun = true; errors.As(err, &refused) {
+						break
+					}
+					x.ledger()
+				}
+				if !x.pass(&event, err, yield) {
+					return
+				}
+			}
+			if refused == nil {
+				return
+			}
+			dropped, ok := letGo(&config, refused.Parameter, x.row.peer.Protocol)
+			if !ok {
+				yield(mmsp.Event{}, ingress.Invalid(refused.Parameter, refused.Message))
+				return
+			}
+			if dropped != "" {
+				if err := x.strict([]string{dropped}); err != nil {
+					yield(mmsp.Event{}, err)
+					return
+				}
+				x.dropped = append(x.dropped, dropped)
+			}
+		}
+		yield(mmsp.Event{}, errInternal)
+	}
+}
+
+// pass hands one event on in the caller's terms, and reports whether the stream goes on.
+func (x *exchange) pass(event *mmsp.Event, err error, yield func(mmsp.Event, error) bool) bool {
+	var (
+		empty     *mmsp.EmptyResponseError
+		arguments *mmsp.ToolCallArgumentParseError
+	)
+	switch {
+	case errors.As(err, &empty):
+		return x.stop(&mmsp.Event{Type: mmsp.EventStop, Usage: empty.Usage, FinishReason: empty.FinishReason, StopDetail: empty.StopDetail}, yield)
+	case errors.As(err, &arguments) && arguments.FinishReason == mmsp.FinishLength:
+		x.cut.Arguments = string(x.arguments)
+		x.answer.ContentItems = append(x.answer.ContentItems, x.cut)
+		return x.stop(&mmsp.Event{Type: mmsp.EventStop, Usage: arguments.Usage, FinishReason: arguments.FinishReason, StopDetail: arguments.StopDetail}, yield)
+	case err != nil:
+		yield(mmsp.Event{}, x.located(err))
+		return false
+	case event.Type == mmsp.EventStop:
+		return x.stop(event, yield)
+	}
+	x.words.out(event)
+	item := &event.Item
+	switch item.Type {
+	case mmsp.ToolCallDelta:
+		if x.cut.Type == "" {
+			x.cut = *item
+		}
+		x.arguments = append(x.arguments, item.Arguments...)
+		if item.Name != "" && !x.allows(item.Name) {
+			yield(mmsp.Event{}, x.forbidden(item.Name))
+			return false
+		}
+	case mmsp.ToolCallDone:
+		if x.cut, x.arguments = (mmsp.Item{}), x.arguments[:0]; !x.allows(item.Name) {
+			yield(mmsp.Event{}, x.forbidden(item.Name))
+			return false
+		}
+	}
+	if !item.Type.IsDelta() {
+		x.answer.ContentItems = append(x.answer.ContentItems, *item)
+	}
+	return yield(*event, nil)
+}
+
+// allows reports whether the request lets the model call a tool.
+func (x *exchange) allows(name string) bool {
+	return x.request.Allowed == nil || slices.Contains(x.request.Allowed, name)
+}
+
+func (x *exchange) forbidden(name string) error {
+	return &ingress.Problem{
+		Kind: ingress.KindUpstream, Status: http.StatusBadGateway, Final: true,
+		Message: fmt.Sprintf("the model called the tool %.100q, which the request does not allow", name),
+	}
+}
+
+// stop ends the answer.
+func (x *exchange) stop(event *mmsp.Event, yield func(mmsp.Event, error) bool) bool {
+	x.answer.Role, x.answer.Usage, x.answer.FinishReason, x.answer.StopDetail = mmsp.RoleAssistant, event.Usage, event.FinishReason, event.StopDetail
+	ctx := context.WithoutCancel(x.r.Context())
+	err := carry.Remember(ctx, x.store, x.env.Caller, x.before, &x.answer, x.words.given)
+	if keeper, ok := x.asked.(ingress.Keeper); ok {
+		err = errors.Join(err, keeper.Keep(ctx, &x.answer))
+	}
+	if err != nil { // the turn succeeds all the same
+		x.log.Error("the store failed, what it would have kept of this answer is lost", "id", x.id, "error", err)
+	}
+	yield(*event, nil)
+	return false
+}
+
+// ledger tells the caller what of the request no provider was asked for.
+func (x *exchange) ledger() {
+	if len(x.dropped) > 0 {
+		list := strings.Join(x.dropped, ", ")
+		x.w.Header().Set("X-Mmsp-Dropped", headerText(list[:min(len(list), 1024)]))
+		x.dropped = nil
+	}
+}
+
+// headerText makes a text fit for a header.
+func headerText(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// whole answers a request that does not stream.
+func (x *exchange) whole() {
+	ctx := x.r.Context()
+	for event, err := range x.stream() {
+		switch {
+		case err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), errShutdown):
+			x.err = err
+			x.outcome = outcomeDisconnect
+			x.counted.Disconnect()
+		case err != nil:
+			if errors.Is(context.Cause(ctx), errShutdown) {
+				err = errShutdown
+			}
+			x.fail(err)
+			x.outcome = "failure"
+			x.counted.Fail(x.redact(err.Error()))
+		case event.Type == mmsp.EventStop:
+			x.counted.FirstEvent()
+			x.json(http.StatusOK, x.asked.Whole(nil, &x.answer))
+			x.succeeded(event.Usage)
+		default:
+			x.counted.FirstEvent()
+		}
+		if x.outcome != "" {
+			return
+		}
+	}
+	err := &mmsp.IncompleteStreamError{Client: x.row.client.Provider().Class(), Reason: "it has no stop"}
+	x.fail(err)
+	x.outcome = "failure"
+	x.counted.Fail(err.Error())
+}
+
+// ingressEncoder writes a stream as the caller's protocol has it.
+type ingressEncoder struct{ *exchange }
+
+func (e ingressEncoder) ContentType() string         { return e.asked.ContentType() }
+func (e ingressEncoder) Heartbeat(dst []byte) []byte { return e.asked.Heartbeat(dst) }
+func (e ingressEncoder) Event(dst []byte, event *mmsp.Event) []byte {
+	return e.asked.Event(dst, event)
+}
+
+func (e ingressEncoder) Stop(dst []byte, _ *mmsp.Event) []byte { return e.asked.Stop(dst, &e.answer) }
+
+func (e ingressEncoder) Fail(dst []byte, err error) []byte {
+	return e.asked.Fail(dst, e.problem(err))
+}
+
+// problem is an error as the caller of an ingress protocol is told of it.
+func (c *call) problem(err error) *ingress.Problem {
+	p := ingress.Explain(err)
+	switch {
+	case errors.Is(err, errShutdown):
+		p.Kind, p.Status = ingress.KindOverloaded, http.StatusServiceUnavailable
+	case errors.Is(err, errInternal):
+		p.Kind, p.Status, p.Final = ingress.KindInternal, http.StatusInternalServerError, true
+	}
+	p.RequestID = c.id
+	p.Message, p.Code, p.Param = c.redact(p.Message), c.redact(p.Code), c.redact(p.Param)
+	return p
+}
+
+// failIngress answers with an error that came before anything else.
+func (c *call) failIngress(err error) {
+	c.err = err
+	p := c.problem(err)
+	h := c.w.Header()
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", retryAfter(p.RetryAfter))
+		h.Set("Retry-After-Ms", strconv.FormatInt(p.RetryAfter.Milliseconds(), 10))
+	}
+	if id := c.redact(p.UpstreamID); requestIDForm.MatchString(id) {
+		h.Set("X-Upstream-Request-Id", id)
+	}
+	if p.Final {
+		h.Set("X-Should-Retry", "false")
+	}
+	status := p.Status
+	if s, ok := c.protocol.(interface{ Status(*ingress.Problem) int }); ok {
+		status = s.Status(p)
+	}
+	c.json(status, c.protocol.AppendError(nil, p))
+}
+
+// fromRelay reads the errors that another MMSP server passed on, so that they are what they were there.
+func fromRelay(err error) error {
+	var upstream *mmsp.UpstreamError
+	if !errors.As(err, &upstream) || upstream.Wire == nil {
+		return err
+	}
+	var wire struct {
+		Type       string            `json:"type"`
+		Client     string            `json:"client"`
+		Parameter  string            `json:"parameter"`
+		Param      string            `json:"param"`
+		ErrorType  string            `json:"error_type"`
+		ToolName   string            `json:"tool_name"`
+		ToolCallID string            `json:"tool_call_id"`
+		Finish     mmsp.FinishReason `json:"finish_reason"`
+		Usage      *mmsp.Usage       `json:"usage_metadata"`
+		Detail     *mmsp.StopDetail  `json:"stop_detail"`
+	}
+	if json.Unmarshal(upstream.Wire, &wire) != nil {
+		return err
+	}
+	switch wire.Type {
+	case "UnsupportedParameterError":
+		return &mmsp.UnsupportedParameterError{Client: wire.Client, Parameter: wire.Parameter, Message: upstream.Message}
+	case "InvalidRequestError":
+		return &mmsp.InvalidRequestError{Param: wire.Param, Message: upstream.Message}
+	case "EmptyResponseError":
+		return &mmsp.EmptyResponseError{Client: wire.Client, FinishReason: wire.Finish, Usage: wire.Usage, StopDetail: wire.Detail}
+	case "ToolCallArgumentParseError":
+		return &mmsp.ToolCallArgumentParseError{
+			Client: wire.Client, ToolName: wire.ToolName, ToolCallID: wire.ToolCallID, Reason: upstream.Message,
+			FinishReason: wire.Finish, Usage: wire.Usage, StopDetail: wire.Detail,
+		}
+	case "UpstreamError":
+		told := *upstream
+		told.ErrorType, told.Wire = wire.ErrorType, nil
+		return &told
+	}
+	return err
+}

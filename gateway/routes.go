@@ -1,0 +1,76 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/prism-shadow/mmsp-go/gateway/config"
+	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/internal/carry"
+)
+
+// endpoint is an ingress protocol with its routes.
+type endpoint struct {
+	name     string // of its switch, gateway.http.endpoints.<name>.enabled
+	protocol ingress.Protocol
+	paths    []string // one that ends in a slash stands for all below it
+}
+
+// endpoints is the one table of ingress protocols.
+var endpoints = []endpoint{}
+
+// Endpoints returns the names of the ingress endpoints that this version has, as the configuration spells them.
+func Endpoints() (names []string) {
+	for _, e := range endpoints {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// endpointOf returns the endpoint that a path belongs to.
+func endpointOf(path string) *endpoint {
+	for i := range endpoints {
+		for _, p := range endpoints[i].paths {
+			if path == p || strings.HasSuffix(p, "/") && strings.HasPrefix(path, p) {
+				return &endpoints[i]
+			}
+		}
+	}
+	return nil
+}
+
+// on reports whether the configuration switches the endpoint on.
+func (e *endpoint) on(c *config.Config) bool {
+	for field, value := range reflect.ValueOf(c.HTTP.Endpoints).Fields() {
+		if field.Tag.Get("yaml") == e.name {
+			return value.Interface().(config.Endpoint).Enabled
+		}
+	}
+	return false
+}
+
+// route answers a request to a route of the endpoint, whose caller may call.
+func (c *call) route(e *endpoint) {
+	switch {
+	case !e.on(c.state.config):
+		c.fail(&ingress.Problem{
+			Kind: ingress.KindNotFound, Status: http.StatusNotFound, Code: "endpoint_disabled",
+			Message: fmt.Sprintf("this endpoint is off; gateway.http.endpoints.%s.enabled turns it on", e.name),
+		})
+	case c.r.Method != http.MethodPost:
+		c.w.Header().Set("Allow", http.MethodPost)
+		c.fail(&ingress.Problem{Kind: ingress.KindMethod, Status: http.StatusMethodNotAllowed, Message: fmt.Sprintf("%.16s is not possible here; POST is", c.r.Method)})
+	default:
+		c.guard(c.answerIngress)
+	}
+}
+
+// listOf is the route that lists models in the form of a protocol.
+func listOf(p ingress.Protocol) string {
+	if p.Name() == carry.GenerateContent {
+		return "/v1beta/models"
+	}
+	return "/v1/models"
+}

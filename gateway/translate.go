@@ -1,0 +1,260 @@
+package gateway
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/internal/carry"
+)
+
+// translator stands between what a caller of an ingress protocol knows tool calls and tools by and what the provider does.
+// Ids are unique in a conversation and fit every protocol's alphabet, names fit the provider's; both can be turned back
+// without a memory, but for ids that are too long.
+type translator struct {
+	peer carry.Peer
+	// plain reports that the caller's protocol allows any text as an id.
+	plain bool
+
+	used  map[string]bool   // the ids that the caller knows
+	real  map[string]string // the caller's id → the provider's
+	given map[string]string // new in this answer, where the id alone does not tell the provider's
+	names map[string]string // the provider's name → the caller's
+
+	// The call that is streaming.
+	open bool
+	id   string
+}
+
+func newTranslator(peer carry.Peer, protocol carry.Protocol) *translator {
+	return &translator{
+		peer: peer, plain: protocol == carry.Chat || protocol == carry.GenerateContent,
+		used: map[string]bool{}, real: map[string]string{}, given: map[string]string{}, names: map[string]string{},
+	}
+}
+
+const (
+	escapeMark = "mmx_" // before an id that is escaped
+	hashMark   = "mmh_" // before the digest of one that is too long
+	uniqueMark = "_mm"  // before what makes an id unique
+	uniqueLen  = 10
+	maxID      = 64
+)
+
+var (
+	plainID  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	uniqueID = regexp.MustCompile(`^(.+)` + uniqueMark + `[a-z2-7]{10}$`)
+)
+
+// in turns a request into the provider's terms. known holds ids that the store recalls.
+func (t *translator) in(request *ingress.Request, known map[string]string) {
+	for i := range request.Config.Tools {
+		t.name(&request.Config.Tools[i].Name)
+	}
+	if choice := request.Config.ToolChoice; choice != nil {
+		choice.Names = slices.Clone(choice.Names)
+		for i := range choice.Names {
+			t.name(&choice.Names[i])
+		}
+	}
+	taken := map[string]bool{} // of the provider's ids
+	for m := range request.Messages {
+		for i := range request.Messages[m].ContentItems {
+			item := &request.Messages[m].ContentItems[i]
+			switch item.Type {
+			case mmsp.ToolCallDone:
+				t.name(&item.Name)
+				id := t.original(item, known)
+				if taken[id] && id != item.Name {
+					id = item.ToolCallID
+				}
+				taken[id] = true
+				t.used[item.ToolCallID] = true
+				t.real[item.ToolCallID] = id
+				item.ToolCallID = id
+			case mmsp.ToolResultDone:
+				if id, ok := t.real[item.ToolCallID]; ok {
+					item.ToolCallID = id
+				}
+			}
+		}
+	}
+}
+
+// original returns the provider's id of a call of the history, which has the provider's name already.
+func (t *translator) original(call *mmsp.Item, known map[string]string) string {
+	id := call.ToolCallID
+	if real, ok := known[id]; ok {
+		return real
+	}
+	if m := uniqueID.FindStringSubmatch(id); m != nil && t.peer.Protocol == carry.GenerateContent && unescapeID(m[1]) == call.Name {
+		return call.Name // a call that Gemini gave no id
+	} else if m != nil {
+		return id
+	}
+	return unescapeID(id)
+}
+
+// out turns an event of the answer into the caller's terms.
+func (t *translator) out(e *mmsp.Event) {
+	item := &e.Item
+	switch item.Type {
+	case mmsp.ToolCallDelta:
+		if !t.open {
+			t.open, t.id = true, t.visible(item.ToolCallID, item.Name)
+		}
+		if item.ToolCallID != "" {
+			item.ToolCallID = t.id
+		}
+		item.Name = t.callerName(item.Name)
+	case mmsp.ToolCallDone:
+		if !t.open {
+			t.id = t.visible(item.ToolCallID, item.Name)
+		}
+		t.open, item.ToolCallID, item.Name = false, t.id, t.callerName(item.Name)
+	}
+}
+
+// visible returns the id that the caller gets for a call of the provider.
+func (t *translator) visible(id, name string) string {
+	visible := id
+	if !t.plain {
+		visible = escapeID(id)
+	}
+	if len(visible) > maxID && !t.plain {
+		sum := sha256.Sum256([]byte(id))
+		visible = hashMark + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:25]))
+	}
+	if idless := id == name; idless || t.used[visible] || visible == "" {
+		base := visible
+		if room := maxID - len(uniqueMark) - uniqueLen; len(base) > room {
+			base = base[:room]
+		}
+		visible = base + uniqueMark + strings.ToLower(rand.Text()[:uniqueLen])
+		if idless && base != id {
+			t.given[visible] = id
+		}
+	} else if strings.HasPrefix(visible, hashMark) {
+		t.given[visible] = id
+	}
+	t.used[visible] = true
+	return visible
+}
+
+// escapeID writes an id in letters, digits, _ and -, so that unescapeID reads it back.
+func escapeID(id string) string {
+	if plainID.MatchString(id) && !strings.HasPrefix(id, escapeMark) && !strings.HasPrefix(id, hashMark) {
+		return id
+	}
+	b := []byte(escapeMark)
+	for i := range len(id) {
+		switch c := id[i]; {
+		case c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z':
+			b = append(b, c)
+		case c == '_':
+			b = append(b, "__"...)
+		default:
+			b = fmt.Appendf(b, "_%02x", c)
+		}
+	}
+	return string(b)
+}
+
+// unescapeID returns the id that was escaped, and any other as it is.
+func unescapeID(id string) string {
+	rest, ok := strings.CutPrefix(id, escapeMark)
+	if !ok {
+		return id
+	}
+	var b []byte
+	for i := 0; i < len(rest); i++ {
+		switch {
+		case rest[i] != '_':
+			b = append(b, rest[i])
+		case strings.HasPrefix(rest[i+1:], "_"):
+			b = append(b, '_')
+			i++
+		default:
+			if len(rest) < i+3 {
+				return id
+			}
+			char, err := hex.DecodeString(rest[i+1 : i+3])
+			if err != nil {
+				return id
+			}
+			b = append(b, char[0])
+			i += 2
+		}
+	}
+	return string(b)
+}
+
+var (
+	// commonName fits every provider.
+	commonName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
+	// wideNames are what some take beyond that.
+	wideNames = map[carry.Protocol]*regexp.Regexp{
+		carry.Chat:            regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`),
+		carry.Responses:       regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`),
+		carry.Messages:        regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`),
+		carry.GenerateContent: regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]{0,63}$`),
+	}
+	foreignChars = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+)
+
+// name writes a tool's name so that the provider takes it, and remembers the caller's.
+func (t *translator) name(name *string) {
+	caller := *name
+	wide := wideNames[t.peer.Protocol]
+	if caller == "" || commonName.MatchString(caller) || wide != nil && wide.MatchString(caller) {
+		return
+	}
+	sum := sha256.Sum256([]byte(caller))
+	short := "t_" + foreignChars.ReplaceAllString(caller, "_")
+	*name = short[:min(len(short), maxID-9)] + "_" + hex.EncodeToString(sum[:4])
+	t.names[*name] = caller
+}
+
+func (t *translator) callerName(name string) string {
+	if caller, ok := t.names[name]; ok {
+		return caller
+	}
+	return name
+}
+
+// orderResults moves the results of calls to the start of the turn that answers them, in the order of the calls.
+func orderResults(request *ingress.Request) {
+	for m := 1; m < len(request.Messages); m++ {
+		calls := request.Messages[m-1].ToolCalls()
+		items, paths := request.Messages[m].ContentItems, request.Paths[m]
+		if len(calls) == 0 || request.Messages[m].Role != mmsp.RoleUser {
+			continue
+		}
+		place := func(item *mmsp.Item) int {
+			if item.Type != mmsp.ToolResultDone {
+				return len(calls) + 1
+			}
+			if i := slices.IndexFunc(calls, func(call mmsp.Item) bool { return call.ToolCallID == item.ToolCallID }); i >= 0 {
+				return i
+			}
+			return len(calls)
+		}
+		order := make([]int, len(items))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return place(&items[a]) - place(&items[b]) })
+		sortedItems, sortedPaths := make([]mmsp.Item, len(items)), make([]string, len(items))
+		for i, from := range order {
+			sortedItems[i], sortedPaths[i] = items[from], paths[from]
+		}
+		request.Messages[m].ContentItems, request.Paths[m] = sortedItems, sortedPaths
+	}
+}

@@ -1,0 +1,219 @@
+package carry
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
+)
+
+// turn is an assistant's turn as the store keeps it, with the ids and names that its caller knows.
+type turn struct {
+	Message json.RawMessage   `json:"m"`
+	IDs     map[string]string `json:"ids,omitempty"` // of the caller → of the provider, where one does not tell the other
+}
+
+// Remember keeps an answer for callers whose protocol loses part of it: under the ids of its tool calls, and under digests
+// of what such callers send back. before is the history that it answers. An answer that nothing of can be lost is not kept.
+func Remember(ctx context.Context, store Store, caller string, before []mmsp.Message, answer *mmsp.Message, ids map[string]string) error {
+	if len(ids) == 0 && !slices.ContainsFunc(answer.ContentItems, losable) {
+		return nil
+	}
+	record, err := json.Marshal(turn{answer.AppendJSON(nil), ids})
+	if err != nil {
+		return err
+	}
+	var keys []string
+	for i := range answer.ContentItems {
+		if item := &answer.ContentItems[i]; item.Type == mmsp.ToolCallDone && !slices.Contains(keys, callKey(item.ToolCallID)) {
+			keys = append(keys, callKey(item.ToolCallID))
+		}
+	}
+	if len(keys) == 0 {
+		keys = digests(before, answer)
+	}
+	return store.Put(ctx, caller, record, keys...)
+}
+
+// losable reports whether an item has what some protocol has no place for.
+func losable(item mmsp.Item) bool {
+	return item.Type == mmsp.ThinkingDone || item.Type == mmsp.InlineThinkingDone || len(item.Fidelity) > 0 && string(item.Fidelity) != `{"refusal":true}`
+}
+
+// Recall puts back what a caller's protocol lost of the assistant's turns of a history, whose items stand at the given
+// paths of the request. It returns the provider's ids of tool calls whose own ids do not tell them. A store that fails
+// costs what it holds: the history stays as the caller sent it, and the error says so.
+func Recall(ctx context.Context, store Store, caller string, messages []mmsp.Message, paths [][]string) (map[string]string, error) {
+	ids := map[string]string{}
+	var failed error
+	for m := range messages {
+		message := &messages[m]
+		if message.Role != mmsp.RoleAssistant || len(message.ContentItems) == 0 {
+			continue
+		}
+		kept, err := find(ctx, store, caller, messages[:m], message)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		if kept == nil {
+			continue
+		}
+		original, err := mmsp.ParseMessages(append(append([]byte{'['}, kept.Message...), ']'), true)
+		if err != nil || len(original) != 1 {
+			continue // of another version
+		}
+		for known, real := range kept.IDs {
+			ids[known] = real
+		}
+		restored := restore(message.ContentItems, original[0].ContentItems)
+		if restored != nil {
+			message.ContentItems = restored
+			at := make([]string, len(restored))
+			for i := range at {
+				at[i] = paths[m][min(i, len(paths[m])-1)]
+			}
+			paths[m] = at
+		}
+	}
+	return ids, failed
+}
+
+// find looks a turn up by the ids of its calls, else by what it says: after what it was said first.
+func find(ctx context.Context, store Store, caller string, before []mmsp.Message, message *mmsp.Message) (*turn, error) {
+	var keys []string
+	for i := range message.ContentItems {
+		if item := &message.ContentItems[i]; item.Type == mmsp.ToolCallDone {
+			keys = append(keys, callKey(item.ToolCallID))
+		}
+	}
+	if keys == nil {
+		keys = digests(before, message)
+	}
+	for _, key := range keys {
+		record, err := store.Get(ctx, caller, key)
+		if err != nil {
+			return nil, err
+		}
+		var kept turn
+		if record != nil && json.Unmarshal(record, &kept) == nil {
+			return &kept, nil
+		}
+	}
+	return nil, nil
+}
+
+// restore returns the items that a turn had, where the caller's items are what a protocol keeps of them; nil where
+// nothing of the turn fits. A turn that the caller changed keeps its change: only its calls get back what is theirs.
+func restore(given, original []mmsp.Item) []mmsp.Item {
+	if saidText(given) == saidText(original) && sameCalls(given, original) {
+		return original
+	}
+	restored := slices.Clone(given)
+	first := -1 // of the original calls that are there
+	changed := false
+	for i := range restored {
+		if restored[i].Type != mmsp.ToolCallDone {
+			continue
+		}
+		j := slices.IndexFunc(original, func(o mmsp.Item) bool { return sameCall(&o, &restored[i]) })
+		if j < 0 {
+			continue
+		}
+		if first < 0 {
+			first = j
+		}
+		restored[i], changed = original[j], true
+	}
+	if !changed {
+		return nil
+	}
+	// Thinking stands before the calls that it led to.
+	if !slices.ContainsFunc(given, func(i mmsp.Item) bool { return i.Type == mmsp.ThinkingDone }) {
+		var thoughts []mmsp.Item
+		for _, item := range original[:first] {
+			if item.Type == mmsp.ThinkingDone {
+				thoughts = append(thoughts, item)
+			}
+		}
+		restored = append(thoughts, restored...)
+	}
+	return restored
+}
+
+func callKey(id string) string { return "call:" + id }
+
+// digests returns the keys of a turn by what it says, the surest first: with what it answers, and by itself.
+func digests(before []mmsp.Message, message *mmsp.Message) []string {
+	var said []byte
+	if len(before) > 0 {
+		last := &before[len(before)-1]
+		for i := range last.ContentItems {
+			item := &last.ContentItems[i]
+			said = append(append(append(said, item.Type...), 0), item.Text...)
+			said = append(append(append(said, 0), item.ToolCallID...), 0)
+		}
+	}
+	text := saidText(message.ContentItems)
+	if text == "" {
+		return nil
+	}
+	digest := func(parts ...string) string {
+		sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+		return base64.RawURLEncoding.EncodeToString(sum[:])
+	}
+	return []string{"turn:" + digest(text, string(said)), "turn:" + digest(text)}
+}
+
+// saidText joins the texts of a turn: callers split and trim them as they like.
+func saidText(items []mmsp.Item) string {
+	var b strings.Builder
+	for i := range items {
+		if items[i].Type == mmsp.TextDone {
+			b.WriteString(items[i].Text)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func sameCalls(a, b []mmsp.Item) bool {
+	calls := func(items []mmsp.Item) (calls []*mmsp.Item) {
+		for i := range items {
+			if items[i].Type == mmsp.ToolCallDone {
+				calls = append(calls, &items[i])
+			}
+		}
+		return calls
+	}
+	return slices.EqualFunc(calls(a), calls(b), sameCall)
+}
+
+// sameCall compares calls whose arguments callers may have written anew: other white space, another order of keys, the
+// numbers of JavaScript.
+func sameCall(a, b *mmsp.Item) bool {
+	if a.Type != b.Type || a.ToolCallID != b.ToolCallID || a.Name != b.Name {
+		return false
+	}
+	return a.Arguments == b.Arguments || canonical(a.Arguments) == canonical(b.Arguments)
+}
+
+func canonical(arguments string) string {
+	if arguments == "" {
+		return "{}"
+	}
+	var value any
+	if !jsonscan.Valid([]byte(arguments)) || json.Unmarshal([]byte(arguments), &value) != nil {
+		return arguments
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return arguments
+	}
+	return string(text)
+}
