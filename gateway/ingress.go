@@ -80,10 +80,7 @@ func (c *call) acceptIngress() (asked ingress.Call, ok bool) {
 	c.model = asked.Model()
 	row, ok := c.state.row(c.model)
 	if !ok {
-		c.refuse(metrics.UnknownModel, &ingress.Problem{
-			Kind: ingress.KindUnknownModel, Status: http.StatusNotFound, Param: "model", Code: "model_not_found",
-			Message: fmt.Sprintf("the model %.200q does not exist; GET %s lists those that do", c.model, listOf(c.protocol)),
-		})
+		c.refuse(metrics.UnknownModel, unknownModel(c.model, listOf(c.protocol)))
 		return nil, false
 	}
 	c.row = row

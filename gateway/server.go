@@ -27,7 +27,6 @@ import (
 	"github.com/prism-shadow/mmsp-go/gateway/metrics"
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
-	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
 // Server serves one configuration at a time; Reload swaps it for another. It is safe for concurrent use.
@@ -225,7 +224,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/v1/stream" && r.Method == http.MethodPost:
 		call.guard(call.stream)
 	case r.URL.Path == "/v1/models" && r.Method == http.MethodGet:
-		call.json(http.StatusOK, current.modelList(s.started))
+		call.models()
+	case strings.HasPrefix(r.URL.Path, "/v1/models/") && r.URL.Path != "/v1/models/" && r.Method == http.MethodGet:
+		call.oneModel()
 	case r.URL.Path == "/v1/metrics" && r.Method == http.MethodGet:
 		snapshot, err := s.metrics.Query(r.URL.Query())
 		if err != nil {
@@ -450,18 +451,4 @@ func (s *state) authorized(r *http.Request) (caller string, ok bool) {
 		}
 	}
 	return caller, ok
-}
-
-// modelList is the answer of GET /v1/models.
-func (s *state) modelList(started time.Time) []byte {
-	body := []byte(`{"object":"list","data":[`)
-	for i, id := range s.listed {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = append(body, `{"id":`...)
-		body = jsonscan.AppendString(body, id)
-		body = fmt.Appendf(body, `,"object":"model","created":%d,"owned_by":"mmsp"}`, started.Unix())
-	}
-	return append(body, "]}"...)
 }

@@ -78,7 +78,7 @@ func (c *call) accept() (messages []mmsp.Message, config *mmsp.Config, ok bool) 
 	}
 	row, ok := c.state.row(request.Model)
 	if !ok {
-		c.refuse(metrics.UnknownModel, &mmsp.NotFoundError{Message: fmt.Sprintf("the model %.200q does not exist; GET /v1/models lists those that do", request.Model)})
+		c.refuse(metrics.UnknownModel, unknownModel(request.Model, "/v1/models"))
 		return nil, nil, false
 	}
 	c.model, c.row = request.Model, row

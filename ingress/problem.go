@@ -90,6 +90,7 @@ func Explain(err error) *Problem {
 	case errors.As(err, &auth):
 		return set(KindUnauthorized, http.StatusUnauthorized)
 	case errors.As(err, &notFound):
+		p.Param, p.Code = "model", "model_not_found"
 		return set(KindUnknownModel, http.StatusNotFound)
 	case errors.Is(err, ErrShutdown):
 		return set(KindOverloaded, http.StatusServiceUnavailable)

@@ -165,7 +165,8 @@ func TestCheck(t *testing.T) {
 		parts      []string
 	}{
 		{"good", goodFile, nil, 0, []string{"good, 1 models"}},
-		{"feature to come", goodFile + "gateway: {http: {endpoints: {responses: {enabled: true}}}}\n", nil, 0, []string{"good", "responses"}},
+		{"feature to come", goodFile + "trace: {mode: all}\n", nil, 0, []string{"good", "does not have tracing yet"}},
+		{"legacy layer", goodFile + "gateway: {http: {endpoints: {chatCompletions: {enabled: true}}}}\n", nil, 0, []string{"good", "legacy"}},
 		{"unknown key", goodFile + "modles: []\n", nil, 1, []string{"mmsp.yaml:3", "modles", "models"}},
 		{"unset variable", strings.Replace(goodFile, "api_key: k", "api_key: $NOT_SET", 1), nil, 1, []string{"mmsp.yaml:2", "models[0].api_key 'one'", "NOT_SET"}},
 		{"client type", strings.Replace(goodFile, "openai-chat", "openai-chta", 1), nil, 1, []string{"mmsp.yaml:2", "models[0].client_type 'one'", "openai-chat"}},
@@ -401,11 +402,11 @@ func TestReloadSignal(t *testing.T) {
 
 func TestEnvironmentMode(t *testing.T) {
 	t.Parallel()
-	p := serveProcess(t, []string{"ANTHROPIC_API_KEY=k", "MMSP_SERVER_API_KEY=secret-key"}, "--host", "0.0.0.0", "--enable", "responses")
+	p := serveProcess(t, []string{"ANTHROPIC_API_KEY=k", "MMSP_SERVER_API_KEY=secret-key"}, "--host", "0.0.0.0", "--enable", "chatCompletions")
 	if !strings.Contains(p.said, "claude-") || strings.Contains(p.said, "gpt-") {
 		t.Error(p.said)
 	}
-	p.eventually("a warning", func() bool { return p.logged("responses") })
+	p.eventually("a warning", func() bool { return p.logged("legacy layer") })
 	address := "http://127.0.0.1" + p.url[strings.LastIndexByte(p.url, ':'):]
 	for key, status := range map[string]int{"": 401, "secret-key": 200} {
 		response, err := http.Get(address + "/models?key=" + key)

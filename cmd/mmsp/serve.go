@@ -86,6 +86,7 @@ func serve(ctx context.Context, c *cobra.Command, f *serveFlags) error {
 	}
 
 	flagsWin := func(served *config.Config) {
+		served.Warnings = append(served.Warnings, served.HTTP.Endpoints.Enable(f.enable...)...)
 		if f.host != "" {
 			served.Listen.Host = f.host
 		}
@@ -95,7 +96,7 @@ func serve(ctx context.Context, c *cobra.Command, f *serveFlags) error {
 	}
 	load := func() (*config.Config, error) {
 		loaded, err := config.Load(f.file, config.LoadOptions{
-			ClientTypes: auto.Accepted(), Features: config.Features{Endpoints: endpoints}, HostOverride: f.host,
+			ClientTypes: auto.Accepted(), Features: config.Features{Endpoints: gateway.Endpoints()}, HostOverride: f.host,
 		})
 		if err == nil {
 			flagsWin(loaded)
@@ -119,6 +120,7 @@ func serve(ctx context.Context, c *cobra.Command, f *serveFlags) error {
 		}
 		defer demo.Close()
 		served = demo.config()
+		served.HTTP.Endpoints.Enable(config.EndpointNames()...)
 		fromEnvironment(served)
 		server, err = gateway.New(served, log, demo.bedrock)
 	case f.file != "":
@@ -136,9 +138,6 @@ func serve(ctx context.Context, c *cobra.Command, f *serveFlags) error {
 	}
 	if err != nil {
 		return err
-	}
-	for _, name := range f.enable {
-		served.Warnings = append(served.Warnings, fmt.Sprintf("--enable %s: this version does not have the endpoint yet", name))
 	}
 	for _, warning := range served.Warnings {
 		log.Warn(warning)

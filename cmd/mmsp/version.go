@@ -9,10 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/prism-shadow/mmsp-go/auto"
+	"github.com/prism-shadow/mmsp-go/gateway"
 )
-
-// endpoints are the ingress protocols of this version, by the names of their switches.
-var endpoints = []string{}
 
 func versionCommand() *cobra.Command {
 	var asJSON bool
@@ -39,7 +37,7 @@ func versionCommand() *cobra.Command {
 			e := json.NewEncoder(c.OutOrStdout())
 			e.SetIndent("", "  ")
 			return e.Encode(map[string]any{
-				"version": version, "commit": commit, "go": runtime.Version(), "client_types": auto.Names(), "ingress": endpoints,
+				"version": version, "commit": commit, "go": runtime.Version(), "client_types": auto.Names(), "ingress": gateway.Endpoints(),
 			})
 		},
 	}

@@ -56,7 +56,7 @@ type Model struct {
 	BaseURL       string                 `yaml:"base_url" env:"true"`    // empty: the client's variable, else the vendor's endpoint
 	APIKey        mmsp.Secret            `yaml:"api_key"`                // absent only in a row of client type mmsp
 	Headers       map[string]mmsp.Secret `yaml:"headers"`                // sent with every request of the row
-	Strict        bool                   `yaml:"strict"`                 // a parameter that an ingress endpoint would drop is a 400; not read yet
+	Strict        bool                   `yaml:"strict"`                 // a parameter that an ingress endpoint would drop is a 400
 
 	Line int `yaml:"-"` // of the row in the file, for what the caller has to say about it
 }
@@ -101,6 +101,26 @@ func (e Endpoints) Enabled() []string {
 	}
 	return names
 }
+
+// Enable switches endpoints on by their names, as the file spells them, and returns what is to be said at the start.
+func (e *Endpoints) Enable(names ...string) (warnings []string) {
+	for field, value := range reflect.ValueOf(e).Elem().Fields() {
+		name := field.Tag.Get("yaml")
+		if !slices.Contains(names, name) {
+			continue
+		}
+		value.Addr().Interface().(*Endpoint).Enabled = true
+		if name == legacyEndpoint {
+			warnings = append(warnings, legacyWarning)
+		}
+	}
+	return warnings
+}
+
+const (
+	legacyEndpoint = "chatCompletions"
+	legacyWarning  = "Chat Completions is the legacy layer, prefer responses where the caller can choose"
+)
 
 // EndpointNames returns the names of all endpoints, as the file spells them.
 func EndpointNames() (names []string) {
@@ -351,8 +371,8 @@ func (d *decoder) warnings(cfg *Config, has Features) []string {
 		switch where := "gateway.http.endpoints." + name; {
 		case !slices.Contains(has.Endpoints, name):
 			warn(where, "this version does not have the endpoint yet, it stays off")
-		case name == "chatCompletions":
-			warn(where, "Chat Completions is the legacy layer, prefer responses where the caller can choose")
+		case name == legacyEndpoint:
+			warn(where, legacyWarning)
 		}
 	}
 	defaults := Defaults()

@@ -25,7 +25,9 @@ func Remember(ctx context.Context, store Store, caller string, before []mmsp.Mes
 	if len(ids) == 0 && !slices.ContainsFunc(answer.ContentItems, losable) {
 		return nil
 	}
-	record, err := json.Marshal(turn{answer.AppendJSON(nil), ids})
+	whole := *answer // but for a call that was cut, which nobody sends back
+	whole.ContentItems = slices.DeleteFunc(slices.Clone(answer.ContentItems), func(i mmsp.Item) bool { return i.Type.IsDelta() })
+	record, err := json.Marshal(turn{whole.AppendJSON(nil), ids})
 	if err != nil {
 		return err
 	}

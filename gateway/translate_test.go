@@ -1,0 +1,181 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/internal/carry"
+)
+
+// callerSees lets a translator see the calls of an answer and returns what the caller gets of them.
+func callerSees(t *translator, calls ...mmsp.Item) (seen []mmsp.Item) {
+	for _, call := range calls {
+		delta := mmsp.Event{Item: call}
+		delta.Item.Type = mmsp.ToolCallDelta
+		t.out(&delta)
+		done := mmsp.Event{Item: call}
+		t.out(&done)
+		if delta.Item.ToolCallID != done.Item.ToolCallID || delta.Item.Name != done.Item.Name {
+			panic("a delta and its item differ")
+		}
+		seen = append(seen, done.Item)
+	}
+	return seen
+}
+
+// TestIDsComeBack sends calls to a caller and back: the provider gets the ids that it gave, or ones as good.
+func TestIDsComeBack(t *testing.T) {
+	long := "call_" + strings.Repeat("x", 80) + "__thought__c2ln"
+	for _, tt := range []struct {
+		name     string
+		upstream carry.Protocol
+		caller   carry.Protocol
+		ids      []string // of calls of the function f; "f": none was given
+		back     []string // "": any that differs from the others
+	}{
+		{"plain ids", carry.Chat, carry.Messages, []string{"call_1", "toolu_2"}, []string{"call_1", "toolu_2"}},
+		{"an alphabet of its own", carry.Chat, carry.Responses, []string{"functions.f:0", "mmx_1", "a b"}, []string{"functions.f:0", "mmx_1", "a b"}},
+		{"Chat callers take anything", carry.Chat, carry.Chat, []string{"functions.f:0", long}, []string{"functions.f:0", long}},
+		{"no ids", carry.GenerateContent, carry.Messages, []string{"f", "f"}, []string{"f", "f"}},
+		{"one id for two", carry.Chat, carry.Messages, []string{"fn:1", "fn:1"}, []string{"fn:1", ""}},
+		{"too long", carry.Chat, carry.Responses, []string{long, long + "2"}, []string{long, long + "2"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			peer := carry.Peer{Protocol: tt.upstream}
+			var calls []mmsp.Item
+			for i, id := range tt.ids {
+				calls = append(calls, mmsp.ToolCall(id, "f", fmt.Sprint(`{"n":`, i, `}`)))
+			}
+			out := newTranslator(peer, tt.caller)
+			seen := callerSees(out, calls...)
+			request := &ingress.Request{Messages: []mmsp.Message{mmsp.AssistantMessage(seen...), {Role: mmsp.RoleUser}}}
+			given := map[string]bool{}
+			for i, call := range seen {
+				if given[call.ToolCallID] || tt.caller != carry.Chat && !plainID.MatchString(call.ToolCallID) {
+					t.Errorf("the caller gets %q", call.ToolCallID)
+				}
+				given[call.ToolCallID] = true
+				// Answered the other way around.
+				request.Messages[1].ContentItems = slices.Insert(request.Messages[1].ContentItems, 0, mmsp.ToolResult(call.ToolCallID, fmt.Sprint(i)))
+			}
+			request.Paths = [][]string{make([]string, len(seen)), make([]string, len(seen))}
+			orderResults(request)
+			newTranslator(peer, tt.caller).in(request, out.given)
+			for i, want := range tt.back {
+				call, result := request.Messages[0].ContentItems[i], request.Messages[1].ContentItems[i]
+				if want != "" && call.ToolCallID != want || want == "" && call.ToolCallID == tt.ids[i] {
+					t.Errorf("call %d comes back as %q", i, call.ToolCallID)
+				}
+				if result.ToolCallID != call.ToolCallID || result.Text != fmt.Sprint(i) {
+					t.Errorf("call %d gets the result %+v", i, result)
+				}
+			}
+		})
+	}
+}
+
+// TestIDsStayUnique: a provider that numbers the calls of every turn from 0 gives no id twice to a caller.
+func TestIDsStayUnique(t *testing.T) {
+	history := &ingress.Request{Messages: []mmsp.Message{mmsp.AssistantMessage(mmsp.ToolCall("call_0", "f", "{}"))}}
+	out := newTranslator(carry.Peer{Protocol: carry.Chat}, carry.Chat)
+	out.in(history, nil)
+	if seen := callerSees(out, mmsp.ToolCall("call_0", "f", "{}")); seen[0].ToolCallID == "call_0" {
+		t.Error("an id of the history is given again")
+	}
+}
+
+func FuzzEscapeID(f *testing.F) {
+	for _, id := range []string{"", "a", "mmx_a", "fn:1", "__", "mmh_x", "ü_\x00", "call_1_mmabcdefghij"} {
+		f.Add(id)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		escaped := escapeID(id)
+		if got := unescapeID(escaped); got != id {
+			t.Errorf("%q escapes to %q and back to %q", id, escaped, got)
+		}
+		if strings.ContainsFunc(escaped, func(r rune) bool {
+			return r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+		}) {
+			t.Errorf("%q escapes to %q", id, escaped)
+		}
+		_ = unescapeID("mmx_" + id)
+	})
+}
+
+func TestNamesComeBack(t *testing.T) {
+	for _, name := range []string{"plain", "with.dots:and-more", "1st", "äöü", strings.Repeat("n", 100), "t_x", ""} {
+		for _, protocol := range []carry.Protocol{carry.Chat, carry.Responses, carry.Messages, carry.GenerateContent, carry.Interactions, carry.MMSP} {
+			tr := newTranslator(carry.Peer{Protocol: protocol}, carry.Chat)
+			request := &ingress.Request{Messages: []mmsp.Message{mmsp.AssistantMessage(mmsp.ToolCall("c", name, "{}"))}, Config: mmsp.Config{
+				Tools: []mmsp.Tool{{Name: name}}, ToolChoice: &mmsp.ToolChoice{Names: []string{name}},
+			}}
+			tr.in(request, nil)
+			sent := request.Config.Tools[0].Name
+			wide := wideNames[protocol]
+			if name != "" && !commonName.MatchString(sent) && (wide == nil || !wide.MatchString(sent)) {
+				t.Errorf("%s is sent %q", protocol, sent)
+			}
+			if request.Config.ToolChoice.Names[0] != sent || request.Messages[0].ContentItems[0].Name != sent {
+				t.Errorf("%s: the names differ", protocol)
+			}
+			if got := callerSees(tr, mmsp.ToolCall("d", sent, "{}")); got[0].Name != name {
+				t.Errorf("%s: %q comes back as %q", protocol, name, got[0].Name)
+			}
+		}
+	}
+}
+
+func TestOrderResults(t *testing.T) {
+	calls := []mmsp.Item{mmsp.ToolCall("a", "f", "{}"), mmsp.ToolCall("b", "f", "{}")}
+	request := &ingress.Request{
+		Messages: []mmsp.Message{mmsp.AssistantMessage(calls...), mmsp.UserMessage(mmsp.Text("x"), mmsp.ToolResult("b", "2"), mmsp.ToolResult("a", "1"), mmsp.Text("y"))},
+		Paths:    [][]string{{"0", "0"}, {"x", "b", "a", "y"}},
+	}
+	orderResults(request)
+	if got := strings.Join(request.Paths[1], ""); got != "abxy" {
+		t.Error(got)
+	}
+}
+
+// TestLetGo lets go of every parameter at most a few times: the loop that asks again ends.
+func TestLetGo(t *testing.T) {
+	full := func() mmsp.Config {
+		return mmsp.Config{
+			Temperature: new(0.5), TopP: new(0.5), TopK: new(int64(1)), StopSequences: []string{"x"}, Seed: new(int64(1)),
+			PresencePenalty: new(1.0), FrequencyPenalty: new(1.0), ParallelToolCalls: new(false), ThinkingLevel: mmsp.ThinkingHigh, ThinkingBudget: new(int64(2000)),
+			ThinkingSummary: new(true), Verbosity: mmsp.VerbosityLow, ServiceTier: "flex", FastMode: true, PromptCaching: mmsp.CachingEnhance,
+			ResponseFormat: &mmsp.ResponseFormat{Type: mmsp.FormatJSONSchema}, Tools: []mmsp.Tool{{Name: "a"}, {Name: "b"}}, ToolChoice: &mmsp.ToolChoice{Names: []string{"a"}},
+		}
+	}
+	for parameter, want := range map[string]string{
+		"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "stop_sequences": "stop_sequences", "seed": "seed", "presence_penalty": "presence_penalty",
+		"frequency_penalty": "frequency_penalty", "parallel_tool_calls": "parallel_tool_calls", "thinking_level": "thinking_level", "verbosity": "verbosity",
+		"service_tier": "service_tier", "fast_mode": "fast_mode", "prompt_caching": "prompt_caching", "thinking_summary": "thinking_summary",
+		"response_format": "response_format.json_schema response_format", "tool_choice": "thinking_level  tool_choice required tool_choice",
+		"trace_id": "refused", "tools": "refused",
+	} {
+		config := full()
+		before := string(config.AppendJSON(nil))
+		var got []string
+		for range 10 {
+			dropped, ok := letGo(&config, parameter, carry.Messages)
+			if !ok {
+				got = append(got, "refused")
+				break
+			}
+			after := string(config.AppendJSON(nil))
+			if after == before {
+				break
+			}
+			before, got = after, append(got, dropped)
+		}
+		got = slices.DeleteFunc(got, func(s string) bool { return s == "refused" && want != "refused" })
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q", parameter, got)
+		}
+	}
+}

@@ -1,0 +1,312 @@
+package carry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prism-shadow/mmsp-go"
+)
+
+var claude = Peer{"anthropic-official", Messages, "api.anthropic.com", "claude-sonnet-5-5"}
+
+// TestGolden fixes the layout: envelopes live in callers' histories for months.
+func TestGolden(t *testing.T) {
+	golden, err := os.ReadFile("testdata/envelopes.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(golden)), "\n")
+	for i, e := range []Envelope{
+		{claude, "thinking", mmsp.Fidelity(`{"signature":"c2ln","issuer":"anthropic"}`), nil},
+		{Peer{"google-genai", GenerateContent, "", "gemini-3.8-flash"}, "tool_call", mmsp.Fidelity(`{"signature":"c2ln","issuer":"google"}`), &Owner{ToolCallID: "call_1"}},
+		{Peer{Protocol: MMSP}, "text", mmsp.Fidelity(`{"phase":"commentary"}`), &Owner{Previous: true}},
+		{claude, "thinking", nil, nil},
+	} {
+		if got := Seal(e, MaxInline); got != lines[i] {
+			t.Errorf("envelope %d is now\n%s", i, got)
+		}
+		if got, ok := Open(lines[i]); !ok || !reflect.DeepEqual(got, e) {
+			t.Errorf("envelope %d reads as %+v %v", i, got, ok)
+		}
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	good := Seal(Envelope{Issuer: claude, Kind: "thinking", Fidelity: mmsp.Fidelity(`{"a":1}`)}, MaxInline)
+	for _, text := range []string{"", "c2ln", "mmsp1.", "mmsp1.!", "mmsp2." + good[6:], good + "=", good[:len(good)-3], "mmsp1.bnVsbA", "mmsp1.e30", "mmsp1.eyJrIjoidCIsImYiOlsxXX0"} {
+		if e, ok := Open(text); ok {
+			t.Errorf("%q is %+v", text, e)
+		}
+	}
+	large := Envelope{Issuer: claude, Kind: "thinking", Fidelity: mmsp.Fidelity(`{"a":"` + strings.Repeat("x", 2000) + `"}`)}
+	if e, ok := Open(Seal(large, 1000)); !ok || e.Fidelity != nil || e.Kind != "thinking" {
+		t.Errorf("too large: %+v %v", e, ok)
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	f.Add("mmsp1.eyJieSI6WyIiLCIiLCIiLCIiXSwiayI6InRoaW5raW5nIn0")
+	f.Fuzz(func(t *testing.T, text string) {
+		if e, ok := Open(text); ok {
+			if again, ok := Open(Seal(e, 1<<30)); !ok || again.Kind != e.Kind {
+				t.Errorf("%+v reads back as %+v", e, again)
+			}
+		}
+	})
+}
+
+func TestValueAndRestore(t *testing.T) {
+	signed := mmsp.Fidelity(`{"signature":"c2ln","issuer":"anthropic"}`)
+	for _, tt := range []struct {
+		name     string
+		protocol Protocol
+		peer     Peer
+		fidelity mmsp.Fidelity
+		raw      string        // the value, where it is the provider's own
+		restored mmsp.Fidelity // nil: as it was
+	}{
+		{"the provider's own", Messages, claude, signed, "c2ln", mmsp.Fidelity(`{"signature":"c2ln"}`)},
+		{"of another protocol", Responses, claude, signed, "", nil},
+		{"more than the field holds", Responses, Peer{Protocol: Responses}, mmsp.Fidelity(`{"encrypted_content":"x","format":"f"}`), "", nil},
+		{"a channel shows by itself", Responses, Peer{Protocol: Responses}, mmsp.Fidelity(`{"channel":"summary","encrypted_content":"x","issuer":"openai"}`), "x", mmsp.Fidelity(`{"encrypted_content":"x"}`)},
+		{"an envelope of the provider's is sealed again", Messages, claude, mmsp.Fidelity(`{"signature":"mmsp1.eA"}`), "", nil},
+		{"Chat has no field of its own", Chat, Peer{Protocol: Chat}, mmsp.Fidelity(`{"reasoning_field":"reasoning"}`), "", nil},
+	} {
+		value := Value(tt.protocol, tt.peer, "thinking", tt.fidelity, MaxInline)
+		if Sealed(value) != (tt.raw == "") || tt.raw != "" && value != tt.raw {
+			t.Errorf("%s: %q", tt.name, value)
+		}
+		e, ok := Restore(tt.protocol, tt.peer, value)
+		want := tt.restored
+		if want == nil {
+			want = tt.fidelity
+		}
+		if !ok || string(e.Fidelity) != string(want) {
+			t.Errorf("%s: restored %s %v", tt.name, e.Fidelity, ok)
+		}
+	}
+	if Value(Messages, claude, "thinking", nil, MaxInline) != "" {
+		t.Error("nothing is carried as something")
+	}
+	for _, value := range []string{"", "c2ln", "mmsp1.x"} {
+		if e, ok := Restore(Messages, Peer{Protocol: Chat}, value); ok {
+			t.Errorf("%q is taken for %+v", value, e)
+		}
+	}
+}
+
+func get(t *testing.T, s Store, caller, key string) string {
+	t.Helper()
+	record, err := s.Get(context.Background(), caller, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(record)
+}
+
+func TestMemory(t *testing.T) {
+	ctx := context.Background()
+	now := time.Unix(1000, 0)
+	m := NewMemory(time.Hour, 20_000)
+	m.now = func() time.Time { return now }
+	put := func(caller, record string, keys ...string) {
+		t.Helper()
+		if err := m.Put(ctx, caller, []byte(record), keys...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("a", "one", "k1", "k2", "k1")
+	put("b", "other", "k1")
+	if get(t, m, "a", "k1") != "one" || get(t, m, "a", "k2") != "one" || get(t, m, "b", "k1") != "other" || get(t, m, "c", "k1") != "" || get(t, m, "b", "k2") != "" {
+		t.Error("callers do not see their own records alone")
+	}
+	put("a", "two", "k1")
+	if get(t, m, "a", "k1") != "two" || get(t, m, "a", "k2") != "one" {
+		t.Error("a key is not taken over alone")
+	}
+	if _ = m.Delete(ctx, "a", "k2"); get(t, m, "a", "k2") != "" || get(t, m, "a", "k1") != "two" {
+		t.Error("a key is not deleted alone")
+	}
+	now = now.Add(2 * time.Hour)
+	if get(t, m, "a", "k1") != "" {
+		t.Error("a record outlives its age")
+	}
+	put("b", "new", "k3")
+	if len(m.callers) != 1 || len(m.callers["b"].byKey) != 1 {
+		t.Errorf("what is too old stays: %v", m.callers)
+	}
+	// Who fills the store pays for it.
+	for i := range 100 {
+		put("flood", strings.Repeat("x", 1000), fmt.Sprint("f", i))
+	}
+	if get(t, m, "b", "k3") != "new" || get(t, m, "flood", "f0") != "" || get(t, m, "flood", "f99") == "" || m.bytes > m.maxBytes {
+		t.Errorf("the wrong records went; %d bytes", m.bytes)
+	}
+	put("b", strings.Repeat("x", 6000), "large")
+	if get(t, m, "b", "large") != "" {
+		t.Error("a record of a quarter of the store is kept")
+	}
+}
+
+// TestMemoryCounts holds the sum of the bytes against what is there, whatever happens.
+func TestMemoryCounts(t *testing.T) {
+	ctx := context.Background()
+	m := NewMemory(time.Hour, 30_000)
+	for range 3000 {
+		caller, key := fmt.Sprint("c", rand.IntN(4)), fmt.Sprint("k", rand.IntN(20))
+		switch rand.IntN(4) {
+		case 0:
+			_ = m.Delete(ctx, caller, key)
+		default:
+			_ = m.Put(ctx, caller, make([]byte, rand.IntN(2000)), key, fmt.Sprint("k", rand.IntN(20)))
+		}
+		var sum int64
+		for _, s := range m.callers {
+			var own int64
+			for e := s.oldest.Front(); e != nil; e = e.Next() {
+				own += e.Value.(*entry).size()
+			}
+			if own != s.bytes || s.oldest.Len() == 0 {
+				t.Fatalf("a caller has %d bytes in %d records, counted as %d", own, s.oldest.Len(), s.bytes)
+			}
+			sum += own
+		}
+		if sum != m.bytes || sum > m.maxBytes {
+			t.Fatalf("%d bytes, counted as %d", sum, m.bytes)
+		}
+	}
+}
+
+func thought(text, fidelity string) mmsp.Item {
+	return mmsp.Item{Type: mmsp.ThinkingDone, Thinking: text, Fidelity: mmsp.Fidelity(fidelity)}
+}
+
+func with(item mmsp.Item, fidelity string) mmsp.Item {
+	item.Fidelity = mmsp.Fidelity(fidelity)
+	return item
+}
+
+func TestRecall(t *testing.T) {
+	question := mmsp.UserMessage(mmsp.Text("And now?"))
+	proof := thought("Hm.", `{"signature":"p1"}`)
+	signed := with(mmsp.ToolCall("c1", "f", `{"n":9007199254740993,"a":1.0}`), `{"signature":"p2"}`)
+	second := mmsp.ToolCall("c2", "f", `{}`)
+	text := with(mmsp.Text("Let me see."), `{"phase":"commentary"}`)
+	for _, tt := range []struct {
+		name         string
+		answer       []mmsp.Item
+		given, wants []mmsp.Item
+	}{
+		{
+			"a turn comes back without its proofs",
+			[]mmsp.Item{proof, text, signed, second},
+			[]mmsp.Item{mmsp.Text("Let me see.\n"), mmsp.ToolCall("c1", "f", `{"a":1,"n":9007199254740992}`), mmsp.ToolCall("c2", "f", "{}")},
+			[]mmsp.Item{proof, text, signed, second},
+		},
+		{
+			"without its text, too",
+			[]mmsp.Item{proof, text, signed, second},
+			[]mmsp.Item{mmsp.ToolCall("c1", "f", `{"n":9007199254740993,"a":1.0}`), second},
+			[]mmsp.Item{proof, signed, second},
+		},
+		{
+			"with its thinking, but not the proof",
+			[]mmsp.Item{proof, signed},
+			[]mmsp.Item{thought("Hm.", ""), mmsp.ToolCall("c1", "f", `{"n":9007199254740993,"a":1.0}`)},
+			[]mmsp.Item{proof, signed},
+		},
+		{
+			"a call that was changed is not the one that was signed",
+			[]mmsp.Item{proof, signed},
+			[]mmsp.Item{mmsp.ToolCall("c1", "f", `{"a":2}`)},
+			[]mmsp.Item{mmsp.ToolCall("c1", "f", `{"a":2}`)},
+		},
+		{
+			"a turn of text is known by what it says",
+			[]mmsp.Item{proof, mmsp.Text("It is"), mmsp.Text(" so.")},
+			[]mmsp.Item{mmsp.Text("It is so.")},
+			[]mmsp.Item{proof, mmsp.Text("It is"), mmsp.Text(" so.")},
+		},
+		{
+			"another text is another turn",
+			[]mmsp.Item{proof, mmsp.Text("It is so.")},
+			[]mmsp.Item{mmsp.Text("It is not so.")},
+			[]mmsp.Item{mmsp.Text("It is not so.")},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, store := context.Background(), NewMemory(time.Hour, 1<<20)
+			answer := mmsp.AssistantMessage(tt.answer...)
+			if err := Remember(ctx, store, "me", []mmsp.Message{question}, &answer, nil); err != nil {
+				t.Fatal(err)
+			}
+			for _, caller := range []string{"me", "other"} {
+				history := []mmsp.Message{question, mmsp.AssistantMessage(tt.given...)}
+				paths := [][]string{{"messages[0]"}, make([]string, len(tt.given))}
+				if _, err := Recall(ctx, store, caller, history, paths); err != nil {
+					t.Fatal(err)
+				}
+				want := tt.wants
+				if caller == "other" {
+					want = tt.given
+				}
+				got := mmsp.AssistantMessage(history[1].ContentItems...)
+				if wanted := mmsp.AssistantMessage(want...); string(got.AppendJSON(nil)) != string(wanted.AppendJSON(nil)) {
+					t.Errorf("%s:\ngot  %s\nwant %s", caller, got.AppendJSON(nil), wanted.AppendJSON(nil))
+				}
+				if len(paths[1]) != len(history[1].ContentItems) {
+					t.Errorf("%d paths for %d items", len(paths[1]), len(history[1].ContentItems))
+				}
+			}
+		})
+	}
+}
+
+// TestRecallPrefersTheSameQuestion tells turns apart that say the same.
+func TestRecallPrefersTheSameQuestion(t *testing.T) {
+	ctx, store := context.Background(), NewMemory(time.Hour, 1<<20)
+	for _, question := range []string{"one", "two"} {
+		answer := mmsp.AssistantMessage(thought(question, `{"signature":"`+question+`"}`), mmsp.Text("Yes."))
+		if err := Remember(ctx, store, "", []mmsp.Message{mmsp.UserMessage(mmsp.Text(question))}, &answer, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for question, want := range map[string]string{"one": "one", "two": "two", "one, edited": "two"} {
+		history := []mmsp.Message{mmsp.UserMessage(mmsp.Text(question)), mmsp.AssistantMessage(mmsp.Text("Yes."))}
+		_, _ = Recall(ctx, store, "", history, [][]string{{""}, {""}})
+		if got := history[1].ContentItems[0].Thinking; got != want {
+			t.Errorf("%s: %q", question, got)
+		}
+	}
+}
+
+func TestRememberKeepsWhatCanBeLost(t *testing.T) {
+	ctx := context.Background()
+	for want, answer := range map[bool]mmsp.Message{
+		false: mmsp.AssistantMessage(mmsp.Text("a"), with(mmsp.Text("no"), `{"refusal":true}`), mmsp.ToolCall("c", "f", "{}")),
+		true:  mmsp.AssistantMessage(mmsp.ToolCall("c", "f", "{}"), thought("t", "")),
+	} {
+		store := NewMemory(time.Hour, 1<<20)
+		if err := Remember(ctx, store, "", nil, &answer, nil); err != nil || (store.bytes > 0) != want {
+			t.Errorf("%v: %v, %d bytes", want, err, store.bytes)
+		}
+	}
+}
+
+type broken struct{ Store }
+
+func (broken) Get(context.Context, string, string) ([]byte, error) { return nil, errors.New("down") }
+
+func TestRecallFromABrokenStore(t *testing.T) {
+	history := []mmsp.Message{mmsp.AssistantMessage(mmsp.Text("a"))}
+	if _, err := Recall(context.Background(), broken{}, "", history, [][]string{{""}}); err == nil || history[0].Text() != "a" {
+		t.Errorf("%v, %v", err, history)
+	}
+}
