@@ -274,7 +274,7 @@ func (x *exchange) stop(event *mmsp.Event, yield func(mmsp.Event, error) bool) b
 	ctx := context.WithoutCancel(x.r.Context())
 	err := carry.Remember(ctx, x.store, x.env.Caller, x.before, &x.answer, x.words.given)
 	if keeper, ok := x.asked.(ingress.Keeper); ok {
-		err = errors.Join(err, keeper.Keep(ctx, &x.answer))
+		x.out.sync(func() { err = errors.Join(err, keeper.Keep(ctx, &x.answer)) })
 	}
 	if err != nil { // the turn succeeds all the same
 		x.log.Error("the store failed, what it would have kept of this answer is lost", "id", x.id, "error", err)
@@ -287,7 +287,7 @@ func (x *exchange) stop(event *mmsp.Event, yield func(mmsp.Event, error) bool) b
 func (x *exchange) ledger() {
 	if len(x.dropped) > 0 {
 		list := strings.Join(x.dropped, ", ")
-		x.w.Header().Set("X-Mmsp-Dropped", headerText(list[:min(len(list), 1024)]))
+		x.out.sync(func() { x.w.Header().Set("X-Mmsp-Dropped", headerText(list[:min(len(list), 1024)])) })
 		x.dropped = nil
 	}
 }

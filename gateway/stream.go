@@ -393,6 +393,15 @@ func (o *eventWriter) end(words func()) error {
 	return o.err
 }
 
+// sync runs what must not meet a heartbeat: it reads or changes the header, or what the encoder knows.
+func (o *eventWriter) sync(do func()) {
+	if o != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+	}
+	do()
+}
+
 // withhold reports whether no event has come yet; the answer is then the caller's to give, and no comment follows.
 func (o *eventWriter) withhold() bool {
 	o.mu.Lock()
