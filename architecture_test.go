@@ -27,10 +27,11 @@ var floors = []struct {
 	{"internal/fetch", []string{"internal/images"}},
 	{"internal/failure", []string{"", "internal/jsonscan", "internal/upstream"}},
 	{"internal/modellist", []string{"", "internal/jsonscan", "internal/failure", "internal/upstream"}},
+	{"internal/tokens", []string{"", "internal/jsonscan", "internal/failure", "internal/images", "internal/upstream"}},
 	{"clients/openai_chat_vllm_adapter", []string{"", "wire/", "clients/openai_chat"}},
 	{"clients/", []string{
 		"", "wire/", "internal/jsonscan", "internal/sse", "internal/upstream", "internal/credentials", "internal/failure",
-		"internal/fetch", "internal/images", "internal/modellist", "internal/awsevents",
+		"internal/fetch", "internal/images", "internal/modellist", "internal/tokens", "internal/awsevents",
 	}},
 	{"internal/carry", []string{"", "internal/jsonscan"}},
 	{"ingress", []string{"", "internal/carry", "internal/jsonscan"}},
@@ -44,7 +45,7 @@ var floors = []struct {
 	{"simulate", []string{"", "wire/", "internal/jsonscan", "internal/sse"}},
 	{"gateway/metrics", nil},
 	{"gateway/config", []string{""}},
-	{"gateway", []string{"", "auto", "registry", "gateway/", "ingress", "ingress/", "internal/carry", "internal/jsonscan", "internal/upstream"}},
+	{"gateway", []string{"", "auto", "registry", "gateway/", "ingress", "ingress/", "internal/carry", "internal/jsonscan", "internal/tokens", "internal/upstream"}},
 	{"cmd/mmsp", []string{"*"}},
 	{"conformance", []string{"*"}},
 	{"live", nil}, // tests alone

@@ -31,6 +31,32 @@ func (c *Client) Provider() Provider { return c.provider }
 // *UnsupportedOperationError where the protocol has no list.
 func (c *Client) ListModels(ctx context.Context) ([]string, error) { return c.provider.ListModels(ctx) }
 
+// CountTokens returns how many tokens the provider counts as the input of a request, cached ones included. Nothing is
+// answered or traced, and the caller's messages are never written to. The error is an *UnsupportedOperationError where the
+// provider has no counter, else what StreamingResponse returns before the request goes out, or an *UpstreamError.
+func (c *Client) CountTokens(ctx context.Context, messages []Message, config *Config) (int64, error) {
+	counter, ok := c.provider.(TokenCounter)
+	if !ok {
+		class := c.provider.Class()
+		return 0, &UnsupportedOperationError{Client: class, Operation: "count_tokens", Message: class + " has no counter of tokens"}
+	}
+	if config == nil {
+		config = &Config{}
+	}
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	messages = NormalizeLegacy(stampMessages(messages))
+	if err := Validate(messages); err != nil {
+		return 0, err
+	}
+	n, err := counter.CountTokens(ctx, messages, config)
+	if err != nil {
+		return 0, causeOf(ctx, err)
+	}
+	return n, nil
+}
+
 // errStreamUsed: a stream is a request under way, not a recording of one.
 var errStreamUsed = errors.New("this stream has been read already")
 

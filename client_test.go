@@ -610,3 +610,50 @@ func TestListModels(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
+
+// counter is a provider that counts messages instead of tokens.
+type counter struct {
+	fakeProvider
+	err error
+}
+
+func (c *counter) CountTokens(_ context.Context, messages []Message, config *Config) (int64, error) {
+	c.messages, c.config = messages, config
+	return int64(len(messages)), c.err
+}
+
+func TestCountTokens(t *testing.T) {
+	provider := &counter{}
+	messages := []Message{UserMessage(Item{Type: "text", Text: "a"}), AssistantMessage(Text("b"))}
+	if n, err := NewClient(provider).CountTokens(t.Context(), messages, nil); n != 2 || err != nil {
+		t.Error(n, err)
+	}
+	if got := provider.messages[0].ContentItems[0].Type; got != TextDone || provider.config == nil || messages[0].ContentItems[0].Type != "text" || messages[0].CreatedAt != 0 {
+		t.Errorf("the provider got %s, the caller keeps %+v", got, messages[0])
+	}
+	if provider.prepared+provider.done > 0 {
+		t.Error("a request was made")
+	}
+
+	provider.messages = nil
+	if _, err := NewClient(provider).CountTokens(t.Context(), []Message{{Role: "robot"}}, nil); !errors.As(err, new(*InvalidRequestError)) || provider.messages != nil {
+		t.Error(err)
+	}
+	cause := errors.New("gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	if _, err := NewClient(provider).CountTokens(ctx, messages, nil); err != cause || provider.messages != nil {
+		t.Error(err)
+	}
+	provider.err = &UpstreamError{Client: "FakeClient", Status: 529}
+	if n, err := NewClient(provider).CountTokens(t.Context(), messages, nil); n != 0 || err != provider.err {
+		t.Error(n, err)
+	}
+
+	for _, without := range []Provider{&fakeProvider{}, &forwarder{}} {
+		_, err := NewClient(without).CountTokens(t.Context(), messages, nil)
+		if unsupported, ok := errors.AsType[*UnsupportedOperationError](err); !ok || unsupported.Operation != "count_tokens" || unsupported.Client != "FakeClient" {
+			t.Error(err)
+		}
+	}
+}

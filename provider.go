@@ -24,6 +24,14 @@ type Provider interface {
 	ListModels(ctx context.Context) ([]string, error)
 }
 
+// TokenCounter is a Provider whose endpoint counts the tokens of a prompt without answering it.
+type TokenCounter interface {
+	// CountTokens returns how many tokens the request that Prepare would make of the messages and the config costs as
+	// input, cached ones included. The error is one that Prepare returns, an *UpstreamError, or an
+	// *UnsupportedOperationError where the endpoint has no counter after all.
+	CountTokens(ctx context.Context, messages []Message, config *Config) (int64, error)
+}
+
 // Forwarder is a Provider whose peer builds the public stream already: its events pass as they arrive.
 type Forwarder interface {
 	StreamingResponse(ctx context.Context, messages []Message, config *Config) iter.Seq2[Event, error]

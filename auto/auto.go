@@ -176,6 +176,11 @@ func (p familyProvider) ListModels(ctx context.Context) ([]string, error) {
 	}), err
 }
 
+// CountTokens keeps the provider's counter, which the embedded interface hides.
+func (p familyProvider) CountTokens(ctx context.Context, messages []mmsp.Message, config *mmsp.Config) (int64, error) {
+	return mmsp.NewClient(p.Provider).CountTokens(ctx, messages, config)
+}
+
 func possible() string {
 	var official, compatible []string
 	for _, t := range types {

@@ -1,6 +1,7 @@
 package auto_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -132,6 +133,45 @@ func TestListModels(t *testing.T) {
 		}
 		if ids, err := client.ListModels(t.Context()); err != nil || strings.Join(ids, ",") != tt.want {
 			t.Errorf("%s/%s/%s: %v, %v", tt.model, tt.given, tt.environment, ids, err)
+		}
+	}
+}
+
+// TestCountTokens: a client that the model's family chose counts as one that was named does.
+func TestCountTokens(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/messages/count_tokens") || strings.HasSuffix(r.URL.Path, "/responses/input_tokens") {
+			io.WriteString(w, `{"input_tokens":7}`)
+		} else {
+			io.WriteString(w, `{"totalTokens":7}`)
+		}
+	}))
+	defer server.Close()
+	for _, tt := range []struct {
+		model, given string
+		counts       bool
+	}{
+		{"gpt-5.5", "", true},
+		{"claude-y", "", true},
+		{"gemini-3.5-flash", "", false}, // over Interactions
+		{"deepseek-v4", "", false},
+		{"gpt-5.5", "openai-official", true},
+		{"gpt-5.5", "openai-responses", true},
+		{"gpt-5.5", "openai-chat", false},
+		{"gpt-5.5", "ant-messages", true},
+		{"gpt-5.5", "google-genai", true},
+		{"gpt-5.5", "mmsp", false},
+	} {
+		client, err := auto.New(tt.model, mmsp.Options{
+			ClientType: tt.given, APIKey: mmsp.NewSecret("k"), BaseURL: server.URL, HTTPClient: server.Client(), Getenv: func(string) string { return "" },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := client.CountTokens(t.Context(), []mmsp.Message{mmsp.UserMessage(mmsp.Text("Hi"))}, nil)
+		unsupported, isUnsupported := errors.AsType[*mmsp.UnsupportedOperationError](err)
+		if tt.counts && (n != 7 || err != nil) || !tt.counts && (!isUnsupported || unsupported.Client != client.Provider().Class()) {
+			t.Errorf("%s/%s: %d, %v", tt.model, tt.given, n, err)
 		}
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 	"github.com/prism-shadow/mmsp-go/internal/modellist"
 	"github.com/prism-shadow/mmsp-go/internal/sse"
+	"github.com/prism-shadow/mmsp-go/internal/tokens"
 	"github.com/prism-shadow/mmsp-go/internal/upstream"
 	"github.com/prism-shadow/mmsp-go/wire/anthropic"
 )
@@ -665,4 +666,31 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 		address = c.baseURL + "/v1/models?after_id=" + url.QueryEscape(after)
 	}
 	return nil, &mmsp.UpstreamError{Client: class, ErrorType: "unexpected_body", Message: "the list of models does not end"}
+}
+
+// CountTokens returns the answer of POST /v1/messages/count_tokens.
+func (c *Client) CountTokens(ctx context.Context, messages []mmsp.Message, config *mmsp.Config) (int64, error) {
+	request, err := c.transformUniConfigToModelConfig(config)
+	if err != nil {
+		return 0, err
+	}
+	if request.Messages, err = c.transformUniMessageToModelInput(messages); err != nil {
+		return 0, err
+	}
+	body, err := request.Count().Encode()
+	if err != nil { // a number or a schema that JSON cannot say
+		return 0, &mmsp.InvalidRequestError{Message: err.Error()}
+	}
+	authorized, err := c.authorized(&mmsp.Request{
+		Method: http.MethodPost, URL: c.baseURL + "/v1/messages/count_tokens?beta=true", Body: body,
+		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}},
+	})
+	if err != nil {
+		return 0, err
+	}
+	response, err := c.http.Do(ctx, authorized)
+	if err != nil {
+		return 0, tokens.Failed(class, failure.Upstream(class, err))
+	}
+	return tokens.Read(class, "input_tokens", response)
 }

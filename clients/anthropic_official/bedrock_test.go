@@ -439,6 +439,14 @@ func TestBedrockListsNoModels(t *testing.T) {
 	}
 }
 
+func TestBedrockCountsNoTokens(t *testing.T) {
+	_, err := bedrockClient(t, "m", nil).CountTokens(t.Context(), nil, &mmsp.Config{})
+	unsupported, ok := errors.AsType[*mmsp.UnsupportedOperationError](err)
+	if !ok || unsupported.Operation != "count_tokens" || unsupported.Client != class || !strings.Contains(err.Error(), "Bedrock") {
+		t.Error(err)
+	}
+}
+
 // Remote pictures go inline, in messages as in results.
 func TestBedrockImages(t *testing.T) {
 	const gif = "GIF89a\x01\x00\x01\x00\x00\x00\x00"

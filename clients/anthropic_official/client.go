@@ -29,6 +29,7 @@ import (
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 	"github.com/prism-shadow/mmsp-go/internal/modellist"
 	"github.com/prism-shadow/mmsp-go/internal/sse"
+	"github.com/prism-shadow/mmsp-go/internal/tokens"
 	"github.com/prism-shadow/mmsp-go/internal/upstream"
 	"github.com/prism-shadow/mmsp-go/wire/anthropic"
 )
@@ -724,4 +725,34 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 		address = c.baseURL + "/v1/models?after_id=" + url.QueryEscape(after)
 	}
 	return nil, &mmsp.UpstreamError{Client: class, ErrorType: "unexpected_body", Message: "the list of models does not end"}
+}
+
+// CountTokens returns the answer of POST /v1/messages/count_tokens.
+func (c *Client) CountTokens(ctx context.Context, messages []mmsp.Message, config *mmsp.Config) (int64, error) {
+	if c.aws != nil {
+		return 0, &mmsp.UnsupportedOperationError{Client: class, Operation: "count_tokens", Message: "Bedrock does not count tokens over this API"}
+	}
+	request, err := c.transformUniConfigToModelConfig(config)
+	if err != nil {
+		return 0, err
+	}
+	if request.Messages, err = c.transformUniMessageToModelInput(ctx, messages); err != nil {
+		return 0, err
+	}
+	body, err := request.Count().Encode()
+	if err != nil { // a number or a schema that JSON cannot say
+		return 0, &mmsp.InvalidRequestError{Message: err.Error()}
+	}
+	authorized, err := c.authorized(&mmsp.Request{
+		Method: http.MethodPost, URL: c.baseURL + "/v1/messages/count_tokens?beta=true", Body: body,
+		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}},
+	})
+	if err != nil {
+		return 0, err
+	}
+	response, err := c.http.Do(ctx, authorized)
+	if err != nil {
+		return 0, failure.Upstream(class, err)
+	}
+	return tokens.Read(class, "input_tokens", response)
 }

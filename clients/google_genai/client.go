@@ -26,6 +26,7 @@ import (
 	"github.com/prism-shadow/mmsp-go/internal/images"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 	"github.com/prism-shadow/mmsp-go/internal/sse"
+	"github.com/prism-shadow/mmsp-go/internal/tokens"
 	"github.com/prism-shadow/mmsp-go/internal/upstream"
 	"github.com/prism-shadow/mmsp-go/wire/genai"
 )
@@ -583,15 +584,7 @@ func (c *Client) Prepare(ctx context.Context, messages []mmsp.Message, config *m
 	if c.embeds {
 		return c.prepareEmbedding(ctx, messages, config)
 	}
-	request, err := c.transformUniConfigToModelConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	if c.speaks {
-		request.Contents, err = c.transformSpeech(messages, config.TTSConfig)
-	} else {
-		request.Contents, err = c.transformUniMessageToModelInput(ctx, messages)
-	}
+	request, err := c.transform(ctx, messages, config)
 	if err != nil {
 		return nil, err
 	}
@@ -603,6 +596,20 @@ func (c *Client) Prepare(ctx context.Context, messages []mmsp.Message, config *m
 		Method: http.MethodPost, URL: c.modelURL + ":streamGenerateContent?alt=sse", Body: body,
 		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}},
 	}, nil
+}
+
+// transform makes the request of a model that writes or speaks.
+func (c *Client) transform(ctx context.Context, messages []mmsp.Message, config *mmsp.Config) (*genai.Request, error) {
+	request, err := c.transformUniConfigToModelConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	if c.speaks {
+		request.Contents, err = c.transformSpeech(messages, config.TTSConfig)
+	} else {
+		request.Contents, err = c.transformUniMessageToModelInput(ctx, messages)
+	}
+	return request, err
 }
 
 func (c *Client) prepareEmbedding(ctx context.Context, messages []mmsp.Message, config *mmsp.Config) (*mmsp.Request, error) {
@@ -900,4 +907,33 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 		address = c.listURL + "?pageToken=" + url.QueryEscape(next)
 	}
 	return nil, &mmsp.UpstreamError{Client: class, ErrorType: "unexpected_body", Message: "the list of models does not end"}
+}
+
+// CountTokens returns the answer of the model's countTokens. A model that makes vectors has no such request.
+func (c *Client) CountTokens(ctx context.Context, messages []mmsp.Message, config *mmsp.Config) (int64, error) {
+	if c.embeds {
+		return 0, &mmsp.UnsupportedOperationError{Client: class, Operation: "count_tokens", Message: "what is embedded is not counted before"}
+	}
+	request, err := c.transform(ctx, messages, config)
+	if err != nil {
+		return 0, err
+	}
+	count := &genai.CountRequest{GenerateContentRequest: &genai.NamedRequest{Model: c.batchModel, Request: request}}
+	if c.account != nil {
+		count = &genai.CountRequest{
+			SystemInstruction: request.SystemInstruction, Tools: request.Tools, Contents: request.Contents, GenerationConfig: request.GenerationConfig,
+		}
+	}
+	body, err := genai.Encode(count)
+	if err != nil { // a schema that JSON cannot say
+		return 0, &mmsp.InvalidRequestError{Message: err.Error()}
+	}
+	response, err := c.send(ctx, &mmsp.Request{
+		Method: http.MethodPost, URL: c.modelURL + ":countTokens", Body: body,
+		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}},
+	})
+	if err != nil {
+		return 0, tokens.Failed(class, err)
+	}
+	return tokens.Read(class, "totalTokens", response)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/prism-shadow/mmsp-go/internal/images"
 	"github.com/prism-shadow/mmsp-go/internal/modellist"
 	"github.com/prism-shadow/mmsp-go/internal/sse"
+	"github.com/prism-shadow/mmsp-go/internal/tokens"
 	"github.com/prism-shadow/mmsp-go/internal/upstream"
 	"github.com/prism-shadow/mmsp-go/wire/openairesponses"
 )
@@ -600,4 +601,27 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 		return nil, failure.Upstream(class, err)
 	}
 	return modellist.Read(class, response)
+}
+
+// CountTokens returns the answer of POST /responses/input_tokens.
+func (c *Client) CountTokens(ctx context.Context, messages []mmsp.Message, config *mmsp.Config) (int64, error) {
+	request, err := c.transformUniConfigToModelConfig(config)
+	if err != nil {
+		return 0, err
+	}
+	if request.Input, err = c.transformUniMessageToModelInput(messages); err != nil {
+		return 0, err
+	}
+	body, err := request.Count().Encode()
+	if err != nil { // a number or a schema that JSON cannot say
+		return 0, &mmsp.InvalidRequestError{Message: err.Error()}
+	}
+	response, err := c.http.Do(ctx, c.authorized(&mmsp.Request{
+		Method: http.MethodPost, URL: c.baseURL + "/responses/input_tokens", Body: body,
+		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}},
+	}))
+	if err != nil {
+		return 0, failure.Upstream(class, err)
+	}
+	return tokens.Read(class, "input_tokens", response)
 }

@@ -41,6 +41,27 @@ type Request struct {
 	Messages      []Message     `json:"messages"`
 }
 
+// CountRequest is the body of POST /v1/messages/count_tokens: what of a request is part of the prompt or shapes it. The
+// endpoint refuses the rest.
+type CountRequest struct {
+	Model        string        `json:"model"`
+	Thinking     *Thinking     `json:"thinking,omitempty"`
+	OutputConfig *OutputConfig `json:"output_config,omitempty"`
+	CacheControl *CacheControl `json:"cache_control,omitempty"`
+	Tools        *[]Tool       `json:"tools,omitempty"`
+	ToolChoice   *ToolChoice   `json:"tool_choice,omitempty"`
+	System       string        `json:"system,omitempty"`
+	Messages     []Message     `json:"messages"`
+}
+
+// Count returns the request that counts the tokens of r.
+func (r *Request) Count() *CountRequest {
+	return &CountRequest{
+		Model: r.Model, Thinking: r.Thinking, OutputConfig: r.OutputConfig, CacheControl: r.CacheControl,
+		Tools: r.Tools, ToolChoice: r.ToolChoice, System: r.System, Messages: r.Messages,
+	}
+}
+
 // Thinking says how the model thinks.
 type Thinking struct {
 	Type         string `json:"type"`                    // adaptive, between_tools, enabled or disabled
@@ -149,7 +170,12 @@ type Source struct {
 }
 
 // Encode returns the body: compact, non-ASCII and markup characters as they are.
-func (r *Request) Encode() ([]byte, error) {
+func (r *Request) Encode() ([]byte, error) { return encode(r) }
+
+// Encode returns the body, as that of a Request.
+func (r *CountRequest) Encode() ([]byte, error) { return encode(r) }
+
+func encode(r any) ([]byte, error) {
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)
 	e.SetEscapeHTML(false)

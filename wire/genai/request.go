@@ -21,6 +21,23 @@ type Request struct {
 	ServiceTier       string            `json:"serviceTier,omitempty"` // flex, standard or priority
 }
 
+// CountRequest is the body of POST …/models/{model}:countTokens. Google's own endpoint takes a whole request, which must name
+// the model; Vertex AI takes the fields of one that count.
+type CountRequest struct {
+	GenerateContentRequest *NamedRequest `json:"generateContentRequest,omitempty"`
+
+	SystemInstruction *Content          `json:"systemInstruction,omitempty"`
+	Tools             []Tool            `json:"tools,omitempty"`
+	Contents          []Content         `json:"contents,omitempty"`
+	GenerationConfig  *GenerationConfig `json:"generationConfig,omitempty"`
+}
+
+// NamedRequest is a request with the model that the path names elsewhere.
+type NamedRequest struct {
+	Model string `json:"model"` // models/…
+	*Request
+}
+
 // Content is one turn, or the system instruction, which has no role.
 type Content struct {
 	Role  string `json:"role,omitempty"` // user or model
@@ -161,7 +178,7 @@ type EmbedRequest struct {
 }
 
 // Encode returns a body: compact, non-ASCII and markup characters as they are.
-func Encode[T Request | BatchEmbedRequest | EmbedRequest](request *T) ([]byte, error) {
+func Encode[T Request | CountRequest | BatchEmbedRequest | EmbedRequest](request *T) ([]byte, error) {
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)
 	e.SetEscapeHTML(false)

@@ -30,6 +30,27 @@ type Request struct {
 	Input             []any           `json:"input"`              // Message, ReasoningItem, FunctionCall, FunctionCallOutput
 }
 
+// CountRequest is the body of POST /responses/input_tokens: what of a request is part of the prompt or shapes it. The
+// endpoint knows nothing else.
+type CountRequest struct {
+	Model             string     `json:"model"`
+	Instructions      *string    `json:"instructions,omitempty"`
+	Reasoning         *Reasoning `json:"reasoning,omitempty"`
+	Tools             *[]Tool    `json:"tools,omitempty"`
+	ToolChoice        any        `json:"tool_choice,omitempty"`
+	ParallelToolCalls *bool      `json:"parallel_tool_calls,omitempty"`
+	Text              *Text      `json:"text,omitempty"`
+	Input             []any      `json:"input"`
+}
+
+// Count returns the request that counts the tokens of r.
+func (r *Request) Count() *CountRequest {
+	return &CountRequest{
+		Model: r.Model, Instructions: r.Instructions, Reasoning: r.Reasoning, Tools: r.Tools,
+		ToolChoice: r.ToolChoice, ParallelToolCalls: r.ParallelToolCalls, Text: r.Text, Input: r.Input,
+	}
+}
+
 // Text says what the text of the answer must be.
 type Text struct {
 	Format    *Format `json:"format,omitempty"`
@@ -117,7 +138,12 @@ type FunctionCallOutput struct {
 }
 
 // Encode returns the body: compact, non-ASCII and markup characters as they are.
-func (r *Request) Encode() ([]byte, error) {
+func (r *Request) Encode() ([]byte, error) { return encode(r) }
+
+// Encode returns the body, as that of a Request.
+func (r *CountRequest) Encode() ([]byte, error) { return encode(r) }
+
+func encode(r any) ([]byte, error) {
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)
 	e.SetEscapeHTML(false)
