@@ -65,4 +65,11 @@ func TestCountTokensFails(t *testing.T) {
 	if _, err := testClient(t, "m", nil).CountTokens(t.Context(), []mmsp.Message{mmsp.UserMessage(mmsp.Item{Type: mmsp.EmbeddingDone})}, &mmsp.Config{}); !errors.As(err, new(*mmsp.InvalidRequestError)) {
 		t.Error(err)
 	}
+	const picture = "https://pictures.example/a.png"
+	for _, item := range []mmsp.Item{mmsp.ImageURL(picture), mmsp.ToolResult("c", "seen", picture)} {
+		_, err := testClient(t, "m", nil).CountTokens(t.Context(), []mmsp.Message{mmsp.UserMessage(mmsp.Text("Look."), item)}, &mmsp.Config{})
+		if unsupported, ok := errors.AsType[*mmsp.UnsupportedOperationError](err); !ok || unsupported.Operation != "count_tokens" {
+			t.Errorf("%s: %v", item.Type, err)
+		}
+	}
 }

@@ -739,7 +739,11 @@ func (c *Client) CountTokens(ctx context.Context, messages []mmsp.Message, confi
 	if request.Messages, err = c.transformUniMessageToModelInput(ctx, messages); err != nil {
 		return 0, err
 	}
-	body, err := request.Count().Encode()
+	count := request.Count()
+	if count.Remote() {
+		return 0, &mmsp.UnsupportedOperationError{Client: class, Operation: "count_tokens", Message: "pictures are counted only inline, not by their URLs"}
+	}
+	body, err := count.Encode()
 	if err != nil { // a number or a schema that JSON cannot say
 		return 0, &mmsp.InvalidRequestError{Message: err.Error()}
 	}

@@ -24,12 +24,18 @@ func NeedsHighDetail(model, url string) bool {
 	if !strings.Contains(strings.ToLower(model), "gpt-5.6") {
 		return false
 	}
+	w, h, ok := URLSize(url)
+	return ok && patches(w, h) > maxPatches
+}
+
+// URLSize returns the width and height in pixels of the picture in a base64 data URL, decoding no more than its header
+// takes. ok is false for any other URL, and for what is no picture.
+func URLSize(url string) (w, h int, ok bool) {
 	_, payload, ok := ParseDataURL(url)
 	if !ok {
-		return false
+		return 0, 0, false
 	}
-	w, h, ok := payloadSize(payload)
-	return ok && patches(w, h) > maxPatches
+	return payloadSize(payload)
 }
 
 func patches(w, h int) int64 {

@@ -5,6 +5,7 @@ package anthropic
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
@@ -60,6 +61,13 @@ func (r *Request) Count() *CountRequest {
 		Model: r.Model, Thinking: r.Thinking, OutputConfig: r.OutputConfig, CacheControl: r.CacheControl,
 		Tools: r.Tools, ToolChoice: r.ToolChoice, System: r.System, Messages: r.Messages,
 	}
+}
+
+// Remote reports whether the messages hold a picture by its URL, which the endpoint does not count.
+func (r *CountRequest) Remote() bool { return slices.ContainsFunc(r.Messages, func(m Message) bool { return remote(m.Content) }) }
+
+func remote(blocks []Block) bool {
+	return slices.ContainsFunc(blocks, func(b Block) bool { return b.Source != nil && b.Source.Type == "url" || remote(b.Content) })
 }
 
 // Thinking says how the model thinks.
