@@ -64,7 +64,9 @@ func (r *Request) Count() *CountRequest {
 }
 
 // Remote reports whether the messages hold a picture by its URL, which the endpoint does not count.
-func (r *CountRequest) Remote() bool { return slices.ContainsFunc(r.Messages, func(m Message) bool { return remote(m.Content) }) }
+func (r *CountRequest) Remote() bool {
+	return slices.ContainsFunc(r.Messages, func(m Message) bool { return remote(m.Content) })
+}
 
 func remote(blocks []Block) bool {
 	return slices.ContainsFunc(blocks, func(b Block) bool { return b.Source != nil && b.Source.Type == "url" || remote(b.Content) })
