@@ -17,6 +17,7 @@ import (
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
+	"github.com/prism-shadow/mmsp-go/internal/tokens"
 )
 
 // answerIngress answers a request in a protocol of another's SDKs.
@@ -40,6 +41,8 @@ func (c *call) answerIngress() {
 		return
 	}
 	switch {
+	case asked.Counts():
+		x.count()
 	case asked.Streams():
 		c.begin()
 		c.out = newEventWriter(c.w, c.state.config.KeepAlive, ingressEncoder{x})
@@ -281,6 +284,28 @@ func (x *exchange) stop(event *mmsp.Event, yield func(mmsp.Event, error) bool) b
 	}
 	yield(*event, nil)
 	return false
+}
+
+// count answers how many tokens the request costs as input: by the provider's own counter, else by an estimate.
+func (x *exchange) count() {
+	var operation *mmsp.UnsupportedOperationError
+	config := x.request.Config
+	n, err := x.row.client.CountTokens(x.r.Context(), x.request.Messages, &config)
+	for parameter := (*mmsp.UnsupportedParameterError)(nil); errors.As(err, &parameter); {
+		if _, ok := letGo(&config, parameter.Parameter, x.row.peer.Protocol); !ok {
+			break
+		}
+		n, err = x.row.client.CountTokens(x.r.Context(), x.request.Messages, &config)
+	}
+	switch {
+	case errors.As(err, &operation):
+		n = tokens.Estimate(x.request.Messages, &config, x.row.peer.Model)
+		x.w.Header().Set("X-Mmsp-Token-Count", "estimated")
+	case err != nil:
+		x.fail(x.located(err))
+		return
+	}
+	x.json(http.StatusOK, x.asked.Count(nil, n))
 }
 
 // ledger tells the caller what of the request no provider was asked for.

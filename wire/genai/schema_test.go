@@ -232,7 +232,7 @@ func TestLargeSchemas(t *testing.T) {
 	} {
 		began := time.Now()
 		_, err := Parameters(json.RawMessage(tt.schema))
-		if took := time.Since(began); took > 2*time.Second || (err != nil) != tt.refused {
+		if took := time.Since(began); took > time.Minute || (err != nil) != tt.refused {
 			t.Errorf("%s: %v after %v", tt.name, err, took)
 		}
 	}
