@@ -176,12 +176,15 @@ func (x *exchange) located(err error) error {
 	return ingress.Invalid(path, invalid.Message)
 }
 
+// maxRefusals is more than there are parameters that a client can refuse.
+const maxRefusals = 32
+
 // stream is the public stream in the caller's terms. Parameters that the client refuses are let go of before anything is
 // sent; a turn of nothing is a turn; what the caller's protocol would lose is kept before the stop goes out.
 func (x *exchange) stream() iter.Seq2[mmsp.Event, error] {
 	return func(yield func(mmsp.Event, error) bool) {
 		config := x.request.Config
-		for range 32 { // more parameters than there are
+		for range maxRefusals {
 			var refused *mmsp.UnsupportedParameterError
 			begun := false
 			for event, err := range x.row.client.StreamingResponse(x.r.Context(), x.request.Messages, &config) {
@@ -290,12 +293,17 @@ func (x *exchange) stop(event *mmsp.Event, yield func(mmsp.Event, error) bool) b
 func (x *exchange) count() {
 	var operation *mmsp.UnsupportedOperationError
 	config := x.request.Config
-	n, err := x.row.client.CountTokens(x.r.Context(), x.request.Messages, &config)
-	for parameter := (*mmsp.UnsupportedParameterError)(nil); errors.As(err, &parameter); {
-		if _, ok := letGo(&config, parameter.Parameter, x.row.peer.Protocol); !ok {
+	var n int64
+	var err error
+	for range maxRefusals {
+		n, err = x.row.client.CountTokens(x.r.Context(), x.request.Messages, &config)
+		var refused *mmsp.UnsupportedParameterError
+		if !errors.As(err, &refused) {
 			break
 		}
-		n, err = x.row.client.CountTokens(x.r.Context(), x.request.Messages, &config)
+		if _, ok := letGo(&config, refused.Parameter, x.row.peer.Protocol); !ok {
+			break
+		}
 	}
 	switch {
 	case errors.As(err, &operation):
