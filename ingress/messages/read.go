@@ -1,0 +1,337 @@
+package messages
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/wire/anthropic"
+)
+
+func (c *call) Read(_ context.Context, env *ingress.Env) (*ingress.Request, error) {
+	c.peer = env.Peer
+	r := reader{peer: env.Peer}
+	for i := range c.body.System {
+		r.conversation.System(c.body.System[i].Text)
+	}
+	for i := range c.body.Messages {
+		if err := r.message(&c.body.Messages[i]); err != nil {
+			return nil, err
+		}
+	}
+	r.endTurn()
+	turns := r.conversation.Messages
+	if len(turns) == 0 {
+		return nil, ingress.Invalid("messages", "at least one message with content is wanted")
+	}
+	request := &ingress.Request{
+		Messages: turns, Paths: r.conversation.Paths, Dropped: r.dropped,
+		Prefill: turns[len(turns)-1].Role == mmsp.RoleAssistant,
+	}
+	request.Config.SystemPrompt = r.conversation.SystemPrompt()
+	return request, readConfig(c.body, request)
+}
+
+// reader gathers the turns.
+type reader struct {
+	peer         carry.Peer
+	conversation ingress.Conversation
+	role         mmsp.Role // of the turn at hand
+	turn         []placed
+	dropped      []string
+}
+
+// placed is an item and where it stands in the body, or a proof that stands by itself.
+type placed struct {
+	path  string
+	item  mmsp.Item
+	proof *carry.Envelope
+}
+
+func (r *reader) message(m *anthropic.BodyMessage) error {
+	role := mmsp.Role(m.Role)
+	if m.Role != "system" && role != r.role {
+		r.endTurn()
+		r.role = role
+	}
+	for i := range m.Content {
+		b := &m.Content[i]
+		switch {
+		case anthropic.ProvidersOwn(b.Type):
+			r.drop(b)
+			continue
+		case !stands(b.Type, m.Role):
+			return ingress.Invalid(b.Path, fmt.Sprintf("a block of type %s does not stand in a message of role %s", b.Type, m.Role))
+		case m.Role == "system":
+			r.conversation.System(b.Text)
+			continue
+		}
+		r.block(b)
+	}
+	return nil
+}
+
+// stands reports whether a block of a type may stand in a message of a role. Pictures and documents of the assistant are
+// those that it made.
+func stands(kind, role string) bool {
+	switch kind {
+	case "text":
+		return true
+	case "image", "document":
+		return role != "system"
+	case "search_result", "tool_result":
+		return role == "user"
+	}
+	return role == "assistant"
+}
+
+func (r *reader) drop(b *anthropic.BodyBlock) {
+	r.dropped = append(r.dropped, b.Path+" ("+b.Type+")")
+}
+
+func (r *reader) add(path string, item mmsp.Item) {
+	r.turn = append(r.turn, placed{path: path, item: item})
+}
+
+// block adds the items of a block.
+func (r *reader) block(b *anthropic.BodyBlock) {
+	switch b.Type {
+	case "text":
+		r.add(b.Path, mmsp.Text(b.Text))
+	case "search_result":
+		r.add(b.Path, mmsp.Text(searchResult(b)))
+	case "image":
+		if b.Source.Type == "base64" && r.role == mmsp.RoleAssistant {
+			r.add(b.Path, mmsp.InlineData(decode(b.Source.Data), b.Source.MediaType, ""))
+		} else {
+			r.add(b.Path, mmsp.ImageURL(pictureURL(&b.Source)))
+		}
+	case "document":
+		r.document(b)
+	case "thinking":
+		r.thinking(b.Path, b.Thinking, b.Signature)
+	case "redacted_thinking":
+		r.thinking(b.Path, redactedThinking, b.Data)
+	case "tool_use":
+		r.add(b.Path, mmsp.ToolCall(b.ID, b.Name, string(b.Input)))
+	case "tool_result":
+		r.add(b.Path, r.toolResult(b))
+	}
+}
+
+// document adds a file, and what the caller says about it before.
+func (r *reader) document(b *anthropic.BodyBlock) {
+	r.add(b.Path, mmsp.Text(b.Text))
+	text := b.Source.Data
+	switch b.Source.Type {
+	case "base64":
+		r.add(b.Path, mmsp.InlineData(decode(b.Source.Data), b.Source.MediaType, b.Title))
+		return
+	case "content":
+		text = joinTexts(b.Source.Content)
+	}
+	if strings.TrimSpace(text) != "" {
+		r.add(b.Path, mmsp.InlineData([]byte(text), "text/plain", b.Title))
+	}
+	for i := range b.Source.Content {
+		if picture := &b.Source.Content[i]; picture.Type == "image" {
+			r.add(picture.Path, mmsp.ImageURL(pictureURL(&picture.Source)))
+		}
+	}
+}
+
+// thinking adds an item with its proof, or a proof that belongs to a neighbour. A value that the provider cannot have
+// issued leaves the item without one.
+func (r *reader) thinking(path, text, value string) {
+	e, ok := carry.Restore(carry.Messages, r.peer, value)
+	item := mmsp.Thinking(text)
+	switch {
+	case !ok:
+	case e.Owner != nil:
+		r.turn = append(r.turn, placed{path: path, proof: &e})
+		return
+	case e.Kind == "text": // one that said nothing
+		item = mmsp.Text("")
+		item.Fidelity = e.Fidelity
+	case e.Kind == "" || e.Kind == "thinking":
+		item.Fidelity = e.Fidelity
+	}
+	r.add(path, item)
+}
+
+// toolResult makes one text of all texts, those of documents too. Pictures and PDF stand beside it.
+func (r *reader) toolResult(b *anthropic.BodyBlock) mmsp.Item {
+	var texts, files []string
+	for i := range b.Content {
+		switch part := &b.Content[i]; {
+		case anthropic.ProvidersOwn(part.Type):
+			r.drop(part)
+		case part.Type == "text":
+			texts = append(texts, part.Text)
+		case part.Type == "search_result":
+			texts = append(texts, searchResult(part))
+		case part.Type == "image":
+			files = append(files, pictureURL(&part.Source))
+		case part.Source.Type == "base64":
+			texts = append(texts, part.Text)
+			files = append(files, pictureURL(&part.Source))
+		case part.Source.Type == "text":
+			texts = append(texts, part.Text, part.Title, part.Source.Data)
+		case part.Source.Type == "content":
+			texts = append(texts, part.Text, part.Title, joinTexts(part.Source.Content))
+			for j := range part.Source.Content {
+				if picture := &part.Source.Content[j]; picture.Type == "image" {
+					files = append(files, pictureURL(&picture.Source))
+				}
+			}
+		}
+	}
+	item := mmsp.ToolResult(b.ToolUseID, joinLines(texts), files...)
+	item.IsError = b.IsError
+	return item
+}
+
+func searchResult(b *anthropic.BodyBlock) string {
+	return joinLines([]string{b.Title, b.Origin, joinTexts(b.Content)})
+}
+
+func joinTexts(blocks []anthropic.BodyBlock) string {
+	var texts []string
+	for i := range blocks {
+		texts = append(texts, blocks[i].Text)
+	}
+	return joinLines(texts)
+}
+
+// joinLines joins the texts that say something.
+func joinLines(texts []string) string {
+	texts = slices.DeleteFunc(texts, func(text string) bool { return strings.TrimSpace(text) == "" })
+	return strings.Join(texts, "\n")
+}
+
+// pictureURL is the URL of what has one, or a data URL.
+func pictureURL(s *anthropic.BodySource) string {
+	if s.Type == "url" {
+		return s.URL
+	}
+	return "data:" + s.MediaType + ";base64," + s.Data
+}
+
+// decode returns the bytes of base64 that was found to be right.
+func decode(data string) []byte {
+	raw, _ := base64.StdEncoding.DecodeString(data)
+	return raw
+}
+
+// endTurn puts the proofs of a turn back onto the items that they belong to, and adds the items to the conversation. A
+// proof whose item is gone goes, too, and so does blank text, which has none.
+func (r *reader) endTurn() {
+	for i := range r.turn {
+		proof := r.turn[i].proof
+		if proof == nil {
+			continue
+		}
+		step := 1
+		if proof.Owner.Previous {
+			step = -1
+		}
+		owner := i + step
+		for owner >= 0 && owner < len(r.turn) && r.turn[owner].proof != nil {
+			owner += step
+		}
+		if owner < 0 || owner >= len(r.turn) {
+			continue
+		}
+		if item := &r.turn[owner].item; item.Type.Kind() == proof.Kind && item.ToolCallID == proof.Owner.ToolCallID {
+			item.Fidelity = proof.Fidelity
+		}
+	}
+	for i := range r.turn {
+		p := &r.turn[i]
+		blank := p.item.Type == mmsp.TextDone && strings.TrimSpace(p.item.Text) == "" && p.item.Fidelity == nil
+		if p.proof == nil && !blank {
+			r.conversation.Add(r.role, p.path, p.item)
+		}
+	}
+	r.turn = r.turn[:0]
+}
+
+// readConfig fills in how the model is to answer.
+func readConfig(b *anthropic.Body, request *ingress.Request) error {
+	config := &request.Config
+	if b.MaxTokens > 0 {
+		config.MaxTokens = &b.MaxTokens
+	}
+	config.Temperature, config.TopP, config.TopK = b.Temperature, b.TopP, b.TopK
+	config.StopSequences = b.StopSequences
+	config.User = b.UserID
+	config.FastMode = b.Speed == "fast"
+	if b.ServiceTier != "auto" {
+		config.ServiceTier = b.ServiceTier
+	}
+	config.ThinkingLevel = mmsp.ThinkingLevel(b.Effort)
+	if t := b.Thinking; t != nil {
+		if t.Type == "disabled" {
+			config.ThinkingLevel = mmsp.ThinkingNone
+		} else { // where the model decides how much it thinks, a summary is what says that it may
+			config.ThinkingSummary = new(t.Display != "omitted")
+		}
+		if t.Type == "enabled" {
+			config.ThinkingBudget = &t.BudgetTokens
+		}
+	}
+	if f := b.Format; f != nil {
+		config.ResponseFormat = &mmsp.ResponseFormat{Type: f.Type, Schema: f.Schema}
+	}
+	if b.MCPServers > 0 {
+		request.Dropped = append(request.Dropped, "mcp_servers")
+	}
+	return readTools(b, request)
+}
+
+// readTools takes the functions of the caller. Tools that a provider itself defines have no schema that another would
+// know, and are left out.
+func readTools(b *anthropic.Body, request *ingress.Request) error {
+	config := &request.Config
+	names := map[string]bool{} // of tools; false: left out
+	for i := range b.Tools {
+		t := &b.Tools[i]
+		if names[t.Name] = t.Type == ""; t.Type != "" {
+			request.Dropped = append(request.Dropped, t.Path+" ("+t.Type+")")
+			continue
+		}
+		config.Tools = append(config.Tools, mmsp.Tool{Name: t.Name, Description: t.Description, Parameters: t.InputSchema, Strict: t.Strict})
+		request.ToolPaths = append(request.ToolPaths, t.Path)
+	}
+	choice := b.ToolChoice
+	if choice == nil {
+		return nil
+	}
+	switch function, known := names[choice.Name]; {
+	case choice.Type == "any" && len(config.Tools) == 0:
+		return ingress.Invalid("tool_choice", "there is no tool that could be called")
+	case choice.Type == "tool" && !known:
+		return ingress.Invalid("tool_choice.name", fmt.Sprintf("there is no tool %.128q", choice.Name))
+	case choice.Type == "tool" && !function:
+		return ingress.Invalid("tool_choice.name", fmt.Sprintf("%.128q is a tool that a provider runs or defines, which is not possible here", choice.Name))
+	case len(config.Tools) == 0:
+		return nil
+	}
+	if choice.DisableParallelToolUse {
+		config.ParallelToolCalls = new(false)
+	}
+	switch choice.Type {
+	case "any":
+		config.ToolChoice = &mmsp.ToolChoice{Mode: mmsp.ToolChoiceRequired}
+	case "tool":
+		config.ToolChoice = &mmsp.ToolChoice{Names: []string{choice.Name}}
+	default:
+		config.ToolChoice = &mmsp.ToolChoice{Mode: choice.Type}
+	}
+	return nil
+}

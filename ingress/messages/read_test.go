@@ -1,0 +1,334 @@
+package messages
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
+)
+
+var (
+	anthropicPeer = carry.Peer{ClientType: "ant-messages", Protocol: carry.Messages, Host: "anthropic", Model: "claude"}
+	geminiPeer    = carry.Peer{ClientType: "google-genai", Protocol: carry.GenerateContent, Host: "google", Model: "gemini"}
+	openaiPeer    = carry.Peer{ClientType: "openai-responses", Protocol: carry.Responses, Host: "openai", Model: "gpt"}
+	chatPeer      = carry.Peer{ClientType: "openai-chat", Protocol: carry.Chat, Host: "deepseek", Model: "deepseek"}
+)
+
+func parse(path, body string) (*call, error) {
+	if err := jsonscan.Check([]byte(body)); err != nil {
+		return nil, err
+	}
+	c, err := New().Parse(httptest.NewRequest("POST", path, nil), []byte(body))
+	if err != nil {
+		return nil, err
+	}
+	return c.(*call), nil
+}
+
+func read(t *testing.T, peer carry.Peer, body string) *ingress.Request {
+	t.Helper()
+	c, err := parse("/v1/messages?beta=true", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := c.Read(t.Context(), &ingress.Env{Peer: peer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := mmsp.Validate(request.Messages); err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range request.Messages {
+		if len(m.ContentItems) != len(request.Paths[i]) {
+			t.Errorf("message %d has %d items and %d paths", i, len(m.ContentItems), len(request.Paths[i]))
+		}
+	}
+	return request
+}
+
+// turn is the body of a request with one message.
+func turn(role, content string) string {
+	return `{"model":"m","max_tokens":9,"messages":[{"role":"` + role + `","content":` + content + `}]}`
+}
+
+func text(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestReadMessages(t *testing.T) {
+	sealed := func(e carry.Envelope) string { return carry.Seal(e, carry.MaxInline) }
+	for _, test := range []struct{ name, body, want, dropped string }{
+		{
+			"a text", turn("user", `"Hi"`),
+			`[{"role":"user","content_items":[{"type":"text.done","text":"Hi"}]}]`, "",
+		},
+		{
+			"blank texts are left out, and turns of one role join",
+			`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"text","text":" \n"},{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]},` +
+				`{"role":"user","content":"b"},{"role":"assistant","content":""},{"role":"assistant","content":[{"type":"text","text":"c","citations":null}]}]}`,
+			`[{"role":"user","content_items":[{"type":"text.done","text":"a"},{"type":"text.done","text":"b"}]},{"role":"assistant","content_items":[{"type":"text.done","text":"c"}]}]`, "",
+		},
+		{
+			"pictures and documents",
+			turn("user", `[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO\nRw=="}},{"type":"image","source":{"type":"url","url":"https://a.test/b.png"}},`+
+				`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBERg=="},"title":"a.pdf","citations":{"enabled":true}},`+
+				`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"plain"},"context":"about it"},`+
+				`{"type":"document","source":{"type":"content","content":[{"type":"text","text":"one"},{"type":"image","source":{"type":"url","url":"data:image/png;base64,aQ=="}},{"type":"text","text":"two"}]}},`+
+				`{"type":"document","source":{"type":"content","content":"three"}}]`),
+			`[{"role":"user","content_items":[{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="},{"type":"image_url.done","image_url":"https://a.test/b.png"},` +
+				`{"type":"inline_data.done","data":"JVBERg==","mime_type":"application/pdf","filename":"a.pdf"},` +
+				`{"type":"text.done","text":"about it"},{"type":"inline_data.done","data":"cGxhaW4=","mime_type":"text/plain"},` +
+				`{"type":"inline_data.done","data":"b25lCnR3bw==","mime_type":"text/plain"},{"type":"image_url.done","image_url":"data:image/png;base64,aQ=="},` +
+				`{"type":"inline_data.done","data":"dGhyZWU=","mime_type":"text/plain"}]}]`, "",
+		},
+		{
+			"a search result",
+			turn("user", `[{"type":"search_result","source":"https://a.test","title":"A","content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}]`),
+			`[{"role":"user","content_items":[{"type":"text.done","text":"A\nhttps://a.test\none\ntwo"}]}]`, "",
+		},
+		{
+			"calls, digit for digit, and their results",
+			`{"model":"m","max_tokens":9,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"f","input":{"n": 1.50, "k":12345678901234567890},"caller":{"type":"direct"},"provider_specific_fields":null},` +
+				`{"type":"tool_use","id":"toolu_2","name":"f","input":null}]},` +
+				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"done"},` +
+				`{"type":"tool_result","tool_use_id":"toolu_2","is_error":true,"content":[{"type":"text","text":"a"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aQ=="}},` +
+				`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBERg=="}},{"type":"document","title":"T","source":{"type":"text","data":"b"}},{"type":"tool_reference","tool_name":"g"},` +
+				`{"type":"search_result","source":"s","title":"r","content":[{"type":"text","text":"c"}]}]},` +
+				`{"type":"tool_result","tool_use_id":"toolu_3"}]}]}`,
+			`[{"role":"assistant","content_items":[{"type":"tool_call.done","name":"f","arguments":{"n":1.50,"k":12345678901234567890},"tool_call_id":"toolu_1"},` +
+				`{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"toolu_2"}]},` +
+				`{"role":"user","content_items":[{"type":"tool_result.done","text":"done","tool_call_id":"toolu_1"},` +
+				`{"type":"tool_result.done","text":"a\nT\nb\nr\ns\nc","images":["data:image/png;base64,aQ==","data:application/pdf;base64,JVBERg=="],"tool_call_id":"toolu_2","is_error":true},` +
+				`{"type":"tool_result.done","text":"","tool_call_id":"toolu_3"}]}]`,
+			"messages[1].content[1].content[4] (tool_reference)",
+		},
+		{
+			"what a provider's own tools did is left out",
+			turn("assistant", `[{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]},{"type":"text","text":"a"}]`),
+			`[{"role":"assistant","content_items":[{"type":"text.done","text":"a"}]}]`,
+			"messages[0].content[0] (server_tool_use), messages[0].content[1] (web_search_tool_result)",
+		},
+		{
+			"the provider's own proofs",
+			turn("assistant", `[{"type":"thinking","thinking":"t","signature":"c2ln"},{"type":"redacted_thinking","data":"cmVk"},{"type":"thinking","thinking":"","signature":"b21pdA=="},{"type":"thinking","thinking":"unsigned"},{"type":"text","text":"a"}]`),
+			`[{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"t","fidelity":{"signature":"c2ln"}},{"type":"thinking.done","thinking":"_REDACTED_THINKING","fidelity":{"signature":"cmVk"}},` +
+				`{"type":"thinking.done","thinking":"","fidelity":{"signature":"b21pdA=="}},{"type":"thinking.done","thinking":"unsigned"},{"type":"text.done","text":"a"}]}]`, "",
+		},
+		{
+			"enveloped proofs, of items that stand before and behind",
+			turn("assistant", `[{"type":"thinking","thinking":"t","signature":"`+sealed(carry.Envelope{Issuer: chatPeer, Kind: "thinking", Fidelity: mmsp.Fidelity(`{"reasoning_field":"reasoning"}`)})+`"},`+
+				`{"type":"thinking","thinking":"u","signature":"mmsp1.damaged!"},`+
+				`{"type":"thinking","thinking":"","signature":"`+sealed(carry.Envelope{Issuer: geminiPeer, Kind: "text", Fidelity: mmsp.Fidelity(`{"a":1}`), Owner: &carry.Owner{}})+`"},{"type":"text","text":"\n"},`+
+				`{"type":"thinking","thinking":"","signature":"`+sealed(carry.Envelope{Issuer: geminiPeer, Kind: "text", Fidelity: mmsp.Fidelity(`{"a":2}`)})+`"},`+
+				`{"type":"tool_use","id":"c1","name":"f","input":{}},`+
+				`{"type":"thinking","thinking":"","signature":"`+sealed(carry.Envelope{Issuer: geminiPeer, Kind: "tool_call", Fidelity: mmsp.Fidelity(`{"a":3}`), Owner: &carry.Owner{Previous: true, ToolCallID: "c1"}})+`"},`+
+				`{"type":"thinking","thinking":"","signature":"`+sealed(carry.Envelope{Issuer: geminiPeer, Kind: "tool_call", Fidelity: mmsp.Fidelity(`{"a":4}`), Owner: &carry.Owner{ToolCallID: "c2"}})+`"},`+
+				`{"type":"tool_use","id":"c2","name":"f","input":{}},`+
+				`{"type":"thinking","thinking":"","signature":"`+sealed(carry.Envelope{Issuer: geminiPeer, Kind: "tool_call", Fidelity: mmsp.Fidelity(`{"a":5}`), Owner: &carry.Owner{ToolCallID: "gone"}})+`"},`+
+				`{"type":"tool_use","id":"c3","name":"f","input":{}}]`),
+			`[{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"t","fidelity":{"reasoning_field":"reasoning"}},{"type":"thinking.done","thinking":"u"},` +
+				`{"type":"text.done","text":"\n","fidelity":{"a":1}},{"type":"text.done","text":"","fidelity":{"a":2}},` +
+				`{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"c1","fidelity":{"a":3}},{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"c2","fidelity":{"a":4}},` +
+				`{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"c3"}]}]`, "",
+		},
+		{
+			"a picture of the assistant's own",
+			turn("assistant", `[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aQ=="}}]`),
+			`[{"role":"assistant","content_items":[{"type":"inline_data.done","data":"aQ==","mime_type":"image/png"}]}]`, "",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			request := read(t, anthropicPeer, test.body)
+			if got := text(t, request.Messages); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+			if got := strings.Join(request.Dropped, ", "); got != test.dropped {
+				t.Errorf("dropped %q, want %q", got, test.dropped)
+			}
+		})
+	}
+}
+
+func TestReadPathsAndPrefill(t *testing.T) {
+	request := read(t, anthropicPeer, `{"model":"m","max_tokens":9,"system":[{"type":"text","text":"one"},{"type":"text","text":"two"}],"messages":[{"role":"user","content":"a"},`+
+		`{"role":"system","content":"three"},{"role":"user","content":[{"type":"text","text":" "},{"type":"text","text":"b"}]},{"role":"assistant","content":"The answer is "}]}`)
+	if got := text(t, request.Paths); got != `[["messages[0].content","messages[2].content[1]"],["messages[3].content"]]` {
+		t.Error(got)
+	}
+	if !request.Prefill {
+		t.Error("the beginning of an answer is not seen")
+	}
+	if got := *request.Config.SystemPrompt; got != "one\n\ntwo\n\nthree" {
+		t.Errorf("%q", got)
+	}
+	if read(t, anthropicPeer, turn("user", `"a"`)).Prefill {
+		t.Error("a question is no answer")
+	}
+	// Another provider cannot have issued a value without an envelope.
+	request = read(t, geminiPeer, turn("assistant", `[{"type":"thinking","thinking":"t","signature":"c2ln"}]`))
+	if got := text(t, request.Messages[0].ContentItems); got != `[{"type":"thinking.done","thinking":"t"}]` {
+		t.Error(got)
+	}
+}
+
+func TestReadConfig(t *testing.T) {
+	const weather = `{"name":"weather","description":"d","input_schema":{"type":"object","b":1,"a":2},"strict":true,"cache_control":{"type":"ephemeral"},"defer_loading":true}`
+	for _, test := range []struct{ name, fields, want, dropped string }{
+		{"nothing", ``, `{"max_tokens":9}`, ""},
+		{
+			"every number", `"temperature":1,"top_p":0.5,"top_k":40,"stop_sequences":["a","b"]`,
+			`{"max_tokens":9,"temperature":1,"top_p":0.5,"top_k":40,"stop_sequences":["a","b"]}`, "",
+		},
+		{
+			"nulls and what nobody knows",
+			`"temperature":null,"stream":null,"system":null,"tools":null,"tool_choice":null,"thinking":null,"metadata":{"user_id":null},"stop_sequences":null,"container":{"skills":[]},"context_management":{"edits":[]},"inference_geo":"eu","diagnostics":{},"new":1`,
+			`{"max_tokens":9}`, "",
+		},
+		{"who asks, and how fast", `"metadata":{"user_id":"u"},"service_tier":"standard_only","speed":"fast"`, `{"max_tokens":9,"fast_mode":true,"service_tier":"standard_only","user":"u"}`, ""},
+		{"defaults", `"service_tier":"auto","speed":"standard","mcp_servers":[]`, `{"max_tokens":9}`, ""},
+		{"servers of tools", `"mcp_servers":[{"type":"url"}]`, `{"max_tokens":9}`, "mcp_servers"},
+		{"a budget", `"max_tokens":4096,"thinking":{"type":"enabled","budget_tokens":2048}`, `{"max_tokens":4096,"thinking_budget":2048,"thinking_summary":true}`, ""},
+		{"a hidden budget", `"max_tokens":4096,"thinking":{"type":"enabled","budget_tokens":2048,"display":"omitted"}`, `{"max_tokens":4096,"thinking_budget":2048,"thinking_summary":false}`, ""},
+		{"no thinking", `"thinking":{"type":"disabled"},"output_config":{"effort":"max"}`, `{"max_tokens":9,"thinking_level":"none"}`, ""},
+		{"adaptive", `"thinking":{"type":"adaptive"},"output_config":{"effort":"xhigh"}`, `{"max_tokens":9,"thinking_level":"xhigh","thinking_summary":true}`, ""},
+		{"between tools", `"thinking":{"type":"between_tools","display":"omitted"}`, `{"max_tokens":9,"thinking_summary":false}`, ""},
+		{
+			"a schema", `"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}`,
+			`{"max_tokens":9,"response_format":{"type":"json_schema","schema":{"type":"object"}}}`, "",
+		},
+		{
+			"a schema in its old place", `"output_format":{"type":"json_schema","schema":{"type":"object"}}`,
+			`{"max_tokens":9,"response_format":{"type":"json_schema","schema":{"type":"object"}}}`, "",
+		},
+		{
+			"tools", `"tools":[{"type":"web_search_20250305","name":"web_search","max_uses":5},` + weather + `,{"type":"custom","name":"b","input_schema":{}},{"type":"bash_20250124","name":"bash"}],"tool_choice":{"type":"tool","name":"weather","disable_parallel_tool_use":true}`,
+			`{"max_tokens":9,"tools":[{"name":"weather","description":"d","parameters":{"type":"object","b":1,"a":2},"strict":true},{"name":"b","description":"","parameters":{}}],"tool_choice":["weather"],"parallel_tool_calls":false}`,
+			"tools[0] (web_search_20250305), tools[3] (bash_20250124)",
+		},
+		{"any tool", `"tools":[` + weather + `],"tool_choice":{"type":"any"}`, `{"max_tokens":9,"tools":[{"name":"weather","description":"d","parameters":{"type":"object","b":1,"a":2},"strict":true}],"tool_choice":"required"}`, ""},
+		{"no tool is left", `"tools":[{"type":"bash_20250124","name":"bash"}],"tool_choice":{"type":"auto"}`, `{"max_tokens":9}`, "tools[0] (bash_20250124)"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			body := `{"model":"m","messages":[{"role":"user","content":"a"}]`
+			if !strings.Contains(test.fields, `"max_tokens"`) {
+				body += `,"max_tokens":9`
+			}
+			if test.fields != "" {
+				body += "," + test.fields
+			}
+			request := read(t, anthropicPeer, body+"}")
+			if got := text(t, request.Config); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+			if got := strings.Join(request.Dropped, ", "); got != test.dropped {
+				t.Errorf("dropped %q, want %q", got, test.dropped)
+			}
+			if len(request.ToolPaths) != len(request.Config.Tools) {
+				t.Errorf("%d paths of %d tools", len(request.ToolPaths), len(request.Config.Tools))
+			}
+		})
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	field := func(fields string) string {
+		return `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"a"}],` + fields + `}`
+	}
+	for _, test := range []struct{ body, want string }{
+		{`[]`, "an object is wanted"},
+		{`{"max_tokens":9,"messages":[]}`, "model is required"},
+		{`{"model":"m","messages":[{"role":"user","content":"a"}]}`, "max_tokens is required"},
+		{`{"model":"m","max_tokens":0,"messages":[]}`, "max_tokens an integer from 1 to 9007199254740992 is wanted"},
+		{`{"model":"m","max_tokens":"9","messages":[]}`, "max_tokens an integer is wanted"},
+		{`{"model":"m","max_tokens":9}`, "messages is required"},
+		{`{"model":"m","max_tokens":9,"messages":[]}`, "messages at least one message with content is wanted"},
+		{`{"model":"m","max_tokens":9,"messages":[null]}`, "messages[0] an object is wanted"},
+		{`{"model":"m","max_tokens":9,"messages":[{"role":"tool","content":"a"}]}`, "messages[0].role one of user, assistant, system is wanted"},
+		{`{"model":"m","max_tokens":9,"messages":[{"content":"a"}]}`, "messages[0].role is required"},
+		{`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":null}]}`, "messages[0].content is required"},
+		{`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":{}}]}`, "messages[0].content a string or a list is wanted"},
+		{turn("user", `["a"]`), "messages[0].content[0] an object is wanted"},
+		{turn("user", `[{"text":"a"}]`), "messages[0].content[0].type is required"},
+		{turn("user", `[{"type":"text","content":"a"}]`), "messages[0].content[0].text is required"},
+		{turn("user", `[{"type":"input_text","text":"a"}]`), `messages[0].content[0].type blocks of type "input_text" are not possible here`},
+		{turn("user", `[{"type":"container_upload","file_id":"file_1"}]`), "messages[0].content[0] container_upload: there is no container that takes files"},
+		{turn("user", `[{"type":"image"}]`), "messages[0].content[0].source is required"},
+		{turn("user", `[{"type":"image","source":{"type":"file","file_id":"file_1"}}]`), "messages[0].content[0].source file ids of a provider are not known here; send the file as base64"},
+		{turn("user", `[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"%%%"}}]`), "messages[0].content[0].source.data base64 is wanted"},
+		{turn("user", `[{"type":"image","source":{"type":"base64","media_type":"text/plain","data":"aQ=="}}]`), "messages[0].content[0].source.media_type a media type such as image/png or application/pdf is wanted"},
+		{turn("user", `[{"type":"image","source":{"type":"url","url":"file:///etc/passwd"}}]`), "messages[0].content[0].source.url an http, https or data URL is wanted"},
+		{turn("user", `[{"type":"image","source":{"type":"text","data":"a"}}]`), `messages[0].content[0].source.type "text" is no type of source of an image`},
+		{turn("user", `[{"type":"document","source":{"type":"url","url":"https://a.test/a.pdf"}}]`), "messages[0].content[0].source documents by URL are not fetched; send them as base64"},
+		{turn("user", `[{"type":"tool_use","id":"a","name":"f","input":{}}]`), "messages[0].content[0] a block of type tool_use does not stand in a message of role user"},
+		{turn("assistant", `[{"type":"tool_use","id":"a","name":"f","input":"{}"}]`), "messages[0].content[0].input an object is wanted"},
+		{turn("assistant", `[{"type":"tool_use","name":"f","input":{}}]`), "messages[0].content[0].id is required"},
+		{turn("assistant", `[{"type":"tool_result","tool_use_id":"a"}]`), "messages[0].content[0] a block of type tool_result does not stand in a message of role assistant"},
+		{turn("user", `[{"type":"tool_result","content":"a"}]`), "messages[0].content[0].tool_use_id is required"},
+		{turn("user", `[{"type":"tool_result","tool_use_id":"a","content":[{"type":"thinking","thinking":"a"}]}]`), `messages[0].content[0].content[0].type blocks of type "thinking" are not possible here`},
+		{turn("system", `[{"type":"image","source":{"type":"url","url":"https://a.test/a.png"}}]`), "messages[0].content[0] a block of type image does not stand in a message of role system"},
+		{field(`"system":[{"type":"image"}]`), `system[0].type blocks of type "image" are not possible here`},
+		{field(`"temperature":1.5`), "temperature a number from 0 to 1 is wanted"},
+		{field(`"stop_sequences":[1]`), "stop_sequences[0] a string is wanted"},
+		{field(`"thinking":{"type":"on"}`), "thinking.type one of enabled, disabled, adaptive, between_tools is wanted"},
+		{field(`"thinking":{"type":"enabled"}`), "thinking.budget_tokens at least 1024 is wanted"},
+		{field(`"thinking":{"type":"enabled","budget_tokens":1024}`), "thinking.budget_tokens must be less than max_tokens"},
+		{field(`"output_config":{"effort":"huge"}`), "output_config.effort one of low, medium, high, xhigh, max is wanted"},
+		{field(`"output_config":{"format":{"type":"json_schema"}}`), "output_config.format.schema is required"},
+		{field(`"tools":[{"name":"f"}]`), "tools[0].input_schema is required"},
+		{field(`"tools":[{"name":"f","input_schema":[]}]`), "tools[0].input_schema an object is wanted"},
+		{field(`"tools":[{"input_schema":{}}]`), "tools[0].name is required"},
+		{field(`"tool_choice":{"type":"tool"}`), "tool_choice.name is required"},
+		{field(`"tool_choice":{"type":"tool","name":"f"}`), `tool_choice.name there is no tool "f"`},
+		{field(`"tool_choice":{"type":"any"}`), "tool_choice there is no tool that could be called"},
+		{field(`"tools":[{"type":"web_search_20250305","name":"web_search"}],"tool_choice":{"type":"tool","name":"web_search"}`), `tool_choice.name "web_search" is a tool that a provider runs or defines, which is not possible here`},
+		{field(`"service_tier":"priority"`), "service_tier one of auto, standard_only is wanted"},
+	} {
+		c, err := parse("/v1/messages", test.body)
+		if err == nil {
+			_, err = c.Read(t.Context(), &ingress.Env{Peer: anthropicPeer})
+		}
+		var invalid *mmsp.InvalidRequestError
+		if !errors.As(err, &invalid) {
+			t.Errorf("%s: %v", test.body, err)
+		} else if got := strings.TrimSpace(invalid.Param + " " + invalid.Message); got != test.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", test.body, got, test.want)
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	c, err := parse("/v1/messages/count_tokens?beta=true", `{"model":"m","messages":[{"role":"user","content":"a"}],"thinking":{"type":"enabled","budget_tokens":2048},"stream":true}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.Counts() || c.Streams() || c.Model() != "m" {
+		t.Error(c.Counts(), c.Streams(), c.Model())
+	}
+	if got := string(c.Count(nil, 12)); got != `{"input_tokens":12}` {
+		t.Error(got)
+	}
+	request, err := c.Read(t.Context(), &ingress.Env{Peer: anthropicPeer})
+	if err != nil || request.Config.MaxTokens != nil {
+		t.Error(err, request)
+	}
+}
+
+func TestInterleavedThinkingMayTakeMore(t *testing.T) {
+	r := httptest.NewRequest("POST", "/v1/messages", nil)
+	r.Header.Set("Anthropic-Beta", "new-2099-01-01,interleaved-thinking-2025-05-14")
+	r.Header.Set("Anthropic-Version", "2099-01-01")
+	if _, err := New().Parse(r, []byte(`{"model":"m","max_tokens":1000,"thinking":{"type":"enabled","budget_tokens":2000},"messages":[]}`)); err != nil {
+		t.Error(err)
+	}
+}
