@@ -8,6 +8,7 @@ import (
 
 	"github.com/prism-shadow/mmsp-go/gateway/config"
 	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/ingress/messages"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
 )
 
@@ -19,7 +20,9 @@ type endpoint struct {
 }
 
 // endpoints is the one table of ingress protocols.
-var endpoints = []endpoint{}
+var endpoints = []endpoint{
+	{"messages", messages.New(), []string{"/v1/messages", "/v1/messages/count_tokens"}},
+}
 
 // Endpoints returns the names of the ingress endpoints that this version has, as the configuration spells them.
 func Endpoints() (names []string) {

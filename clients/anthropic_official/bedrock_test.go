@@ -217,7 +217,7 @@ func TestBedrockHTTPErrors(t *testing.T) {
 		{"a capital message", "AccessDeniedException", `{"Message":"Not yours."}`, mmsp.UpstreamError{ErrorType: "AccessDeniedException", Message: "Not yours."}},
 		{"its type in the body", "", `{"__type":"com.amazon.coral.service#UnrecognizedClientException","message":"Who?"}`, mmsp.UpstreamError{ErrorType: "UnrecognizedClientException", Message: "Who?"}},
 		{"no words", "ThrottlingException", ``, mmsp.UpstreamError{ErrorType: "ThrottlingException", Message: "HTTP 400: Bad Request"}},
-		{"not AWS's words", "", `<html>Proxy</html>`, mmsp.UpstreamError{Message: `"<html>Proxy</html>"`}},
+		{"not AWS's words", "", `<html>Proxy</html>`, mmsp.UpstreamError{Message: `"Proxy"`}},
 		{"an echo of the key", typed, `{"message":"Credential=` + accessKey + `/20260101 is not known."}`, mmsp.UpstreamError{ErrorType: "ValidationException", Message: "Credential=[…]/20260101 is not known."}},
 	}
 	for _, row := range table {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -74,9 +75,16 @@ func Malformed(class string, number int, data []byte, err error) *mmsp.UpstreamE
 	}
 }
 
-// Excerpt quotes the beginning of untrusted bytes.
+// tag is markup of a web page, the last one of which may be cut.
+var tag = regexp.MustCompile(`<[^>]*>?`)
+
+// Excerpt quotes the beginning of untrusted bytes; of a web page what is to be read on it.
 func Excerpt(data []byte) string {
-	text, cut := shorten(string(bytes.TrimSpace(data[:min(len(data), maxObjectBytes)])), excerptBytes)
+	whole := string(bytes.TrimSpace(data[:min(len(data), maxObjectBytes)]))
+	if strings.HasPrefix(whole, "<") {
+		whole = strings.Join(strings.Fields(tag.ReplaceAllString(whole, " ")), " ")
+	}
+	text, cut := shorten(whole, excerptBytes)
 	return strconv.Quote(text) + cut
 }
 

@@ -61,7 +61,7 @@ func TestUpstream(t *testing.T) {
 		{"a JSON string", 500, `"boom"`, mmsp.UpstreamError{Message: "boom"}},
 		{"plain text", 502, "\n upstream connect error \n", mmsp.UpstreamError{Message: "upstream connect error"}},
 		{"JSON that is cut", 500, `{"error":{"mess`, mmsp.UpstreamError{Message: `{"error":{"mess`}},
-		{"HTML", 502, "<html>\n<h1>Bad Gateway</h1>" + strings.Repeat("ü", 200), mmsp.UpstreamError{Message: `"<html>\n<h1>Bad Gateway</h1>` + strings.Repeat("ü", 86) + `"…`}},
+		{"HTML", 502, "<html>\n<h1>Bad Gateway</h1>" + strings.Repeat("ü", 200), mmsp.UpstreamError{Message: `"Bad Gateway ` + strings.Repeat("ü", 94) + `"…`}},
 		{"bytes", 500, "\xff\xfe", mmsp.UpstreamError{Message: "\uFFFD"}},
 		{"nothing", 502, " \n", mmsp.UpstreamError{Message: "HTTP 502: Bad Gateway"}},
 		{"nothing with a status of no name", 599, ``, mmsp.UpstreamError{Message: "HTTP 599"}},
