@@ -51,7 +51,10 @@ func (bedrock) models(*http.Request) (any, *fault) {
 
 // refusal returns the body of an error, whose type stands in the header.
 func (bedrock) refusal(f *fault, _ *http.Request, answer http.Header) any {
-	f.fill(map[int]fault{
+	f.fill(map[string]fault{
+		noQuota: {message: "Too many tokens per day, please wait before trying again."},
+		tooLong: {message: "Input is too long for requested model."},
+	}, map[int]fault{
 		429: {message: "Too many requests, please wait before trying again."},
 		500: {message: "The system encountered an unexpected error during processing. Try your request again."},
 		503: {message: "Bedrock is unable to process your request."},

@@ -140,6 +140,7 @@ func (x *chatExchange) readMessages(messages []json.RawMessage) *fault {
 	t := &x.turn
 	open := map[string]string{} // the calls of the last assistant message that have no answer: id to name
 	var unanswered []string     // their ids, in order
+	answers := map[string]int{} // the messages that answer those calls, by id
 	checkAnswered := func(i int) *fault {
 		var ids []string
 		for _, id := range unanswered {
@@ -167,10 +168,12 @@ func (x *chatExchange) readMessages(messages []json.RawMessage) *fault {
 				return f
 			}
 			clear(open)
+			clear(answers)
 			unanswered = nil
 		}
 		empty := len(m.Content) == 0 || string(m.Content) == "null"
-		hasReasoning := m.ReasoningContent != nil || m.Reasoning != nil
+		hasReasoning := m.ReasoningContent != nil && x.reasoningField() == "reasoning_content" ||
+			m.Reasoning != nil && x.reasoningField() == "reasoning"
 		switch m.Role {
 		case "system", "developer", "user":
 			if empty {
@@ -180,7 +183,7 @@ func (x *chatExchange) readMessages(messages []json.RawMessage) *fault {
 				t.turns++
 			}
 		case "assistant":
-			if empty && len(m.ToolCalls) == 0 && m.Refusal == "" && !hasReasoning {
+			if empty && len(m.ToolCalls) == 0 && m.Refusal == "" && m.ReasoningContent == nil && m.Reasoning == nil {
 				return nullContent(i)
 			}
 			t.spoke()
@@ -194,9 +197,9 @@ func (x *chatExchange) readMessages(messages []json.RawMessage) *fault {
 					return invalidValue(path+".type", c.Type, "function")
 				case c.Function.Name == "":
 					return missing(path + ".function.name")
-				case x.Strict && !hasReasoning && (reasoned || issuedWithThought(c.ID)):
-					return bad(at, "invalid_request_error", "The `reasoning_content` in the thinking mode must be passed "+
-						"back to the API.")
+				case x.Strict && !hasReasoning && (reasoned || x.issuedWithThought(c.ID)):
+					return bad(at, "invalid_request_error", "The `%s` in the thinking mode must be passed back to the API.",
+						x.reasoningField())
 				}
 				open[c.ID] = c.Function.Name
 				unanswered = append(unanswered, c.ID)
@@ -204,6 +207,10 @@ func (x *chatExchange) readMessages(messages []json.RawMessage) *fault {
 			}
 		case "tool":
 			name, ok := open[m.ToolCallID]
+			if other, twice := answers[m.ToolCallID]; twice {
+				return bad(fmt.Sprintf("messages.[%d].tool_call_id", i), "", "Invalid parameter: Duplicate value for "+
+					"'tool_call_id' of '%s', in messages[%d] and messages[%d].", clip(m.ToolCallID, 100), other, i)
+			}
 			if !ok {
 				return bad(fmt.Sprintf("messages.[%d].role", i), "", "Invalid parameter: messages with role 'tool' must be a "+
 					"response to a preceeding message with 'tool_calls'.")
@@ -212,6 +219,7 @@ func (x *chatExchange) readMessages(messages []json.RawMessage) *fault {
 				return nullContent(i)
 			}
 			delete(open, m.ToolCallID)
+			answers[m.ToolCallID] = i
 			t.results = append(t.results, result{name: name})
 		case "":
 			return missing(at + ".role")
@@ -293,18 +301,34 @@ func (x *chatExchange) readContent(role string, raw json.RawMessage, at string) 
 	return nil
 }
 
+// reasoningField is the field of a message that holds the thinking.
+func (c *core) reasoningField() string { return cmp.Or(c.ReasoningField, "reasoning_content") }
+
 // callID names a call. The id tells whether thinking came with it, so that a strict provider sees its absence later.
-func callID(prefix string, p part, thought bool) string {
+func (c *core) callID(prefix string, p part, thought bool) string {
 	if thought {
-		prefix += "r"
+		return prefix + p.key + c.sealer.mark(p.key)
 	}
 	return prefix + p.key
 }
 
-// issuedWithThought reads what callID has written: keys are upper-case.
-func issuedWithThought(id string) bool {
+// callIDs lists the ids of the calls of a reply with spaces between them.
+func (c *core) callIDs(prefix string, r *reply) string {
+	var ids []string
+	for _, p := range r.parts {
+		if p.kind == call {
+			ids = append(ids, c.callID(prefix, p, r.thought()))
+		}
+	}
+	return strings.Join(ids, " ")
+}
+
+// issuedWithThought reads what callID has written here: of the id of another provider it says no.
+func (c *core) issuedWithThought(id string) bool {
 	_, key, _ := strings.Cut(id, "_")
-	return strings.HasPrefix(strings.TrimPrefix(key, "01"), "r")
+	key = strings.TrimPrefix(key, "01")
+	at := max(len(key)-markSize, 0)
+	return key[at:] == c.sealer.mark(key[:at])
 }
 
 func (x *chatExchange) asked() *turn { return &x.turn }
@@ -325,7 +349,7 @@ func (x *chatExchange) stream(s *stream, r *reply) {
 		if group[0].kind == call {
 			for i, p := range group {
 				chunk(object{"tool_calls": []object{{
-					"index": calls + i, "id": callID("call_", p, r.thought()),
+					"index": calls + i, "id": x.callID("call_", p, r.thought()),
 					"type": "function", "function": object{"name": p.name, "arguments": ""},
 				}}}, nil)
 			}
@@ -336,7 +360,7 @@ func (x *chatExchange) stream(s *stream, r *reply) {
 			}
 			switch group[0].kind {
 			case thinking:
-				chunk(object{cmp.Or(x.ReasoningField, "reasoning_content"): piece}, nil)
+				chunk(object{x.reasoningField(): piece}, nil)
 			case text:
 				chunk(object{"content": piece}, nil)
 			case refusal:
@@ -372,14 +396,14 @@ func (x *chatExchange) whole(r *reply) any {
 	for _, p := range r.parts {
 		switch p.kind {
 		case thinking:
-			message[cmp.Or(x.ReasoningField, "reasoning_content")] = p.text
+			message[x.reasoningField()] = p.text
 		case text:
 			message["content"] = p.text
 		case refusal:
 			message["refusal"] = p.text
 		case call:
 			calls = append(calls, object{
-				"id": callID("call_", p, r.thought()), "type": "function",
+				"id": x.callID("call_", p, r.thought()), "type": "function",
 				"function": object{"name": p.name, "arguments": p.text},
 			})
 		}

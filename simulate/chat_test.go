@@ -180,7 +180,7 @@ func TestChatChecks(t *testing.T) {
 		{"picture by the model", `"messages":[{"role":"assistant","content":[{"type":"image_url","image_url":{"url":"https://a/b"}}]}]`, "Invalid value: 'image_url'."},
 		{"picture", `"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png,x"}}]}]`, "Expected an http(s) URL or a base64-encoded data URL"},
 		{"result without call", `"messages":[` + user + `,` + result + `]`, "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."},
-		{"result twice", `"messages":[` + user + `,` + call("call_1") + `,` + result + `,` + result + `]`, "messages with role 'tool' must be a response"},
+		{"result twice", `"messages":[` + user + `,` + call("call_1") + `,` + result + `,` + result + `]`, "Duplicate value for 'tool_call_id' of 'call_1', in messages[2] and messages[3]."},
 		{"result too late", `"messages":[` + user + `,` + call("call_1") + `,` + user + `,` + result + `]`, "did not have response messages: call_1"},
 		{"call without result", `"messages":[` + user + `,` + call("call_2") + `]`, "did not have response messages: call_2"},
 		{"tool type", `"messages":[` + user + `],"tools":[{"type":"x"}]`, "Invalid value: 'x'. Supported values are: 'function'."},
@@ -232,7 +232,8 @@ func TestChatStrictReasoning(t *testing.T) {
 	}{
 		{"issued with thinking", turn(thought, ""), true},
 		{"given back", turn(thought, `,"reasoning_content":"x"`), false},
-		{"given back empty in the other field", turn(thought, `,"reasoning":""`), false},
+		{"given back empty", turn(thought, `,"reasoning_content":""`), false},
+		{"given back in another field", turn(thought, `,"reasoning":"x"`), true},
 		{"issued without", turn(plain, ""), false},
 		{"of another provider", turn("call_other", ""), false},
 		{"had it before", turn(thought, `,"reasoning_content":"x"`) + "," + turn("call_other", ""), true},

@@ -270,10 +270,10 @@ func responseCount() *fault {
 // readModel reads a turn of the model and returns its calls. Of the current turn, the first call must be signed.
 func (x *contentExchange) readModel(parts []contentPart, current bool) (calls []contentPart, f *fault) {
 	x.spoke()
-	for _, p := range parts {
+	for i, p := range parts {
 		signed := p.ThoughtSignature != nil && *p.ThoughtSignature != ""
 		if signed {
-			if f := x.checkSignature(*p.ThoughtSignature, p.at+".thought_signature"); f != nil {
+			if f := x.checkSignature(*p.ThoughtSignature, p.at+".thought_signature", signedSubjects(parts, i)...); f != nil {
 				return nil, f
 			}
 		}
@@ -302,6 +302,40 @@ func (x *contentExchange) readModel(parts []contentPart, current bool) (calls []
 		}
 	}
 	return calls, nil
+}
+
+// signedSubjects returns what the signature of a part may be about: the part, and of texts the whole text that ends with
+// it, which may come back in pieces. That of a thought is about what follows.
+func signedSubjects(parts []contentPart, at int) []string {
+	of := func(i int) string {
+		switch p := parts[i]; {
+		case p.FunctionCall != nil:
+			return callSubject(p.FunctionCall.Name, p.FunctionCall.Args)
+		case p.InlineData != nil:
+			raw, _ := decodeBytes(p.InlineData.Data)
+			return mediaSubject(raw)
+		case p.Text != nil:
+			text := ""
+			for ; i >= 0 && parts[i].Text != nil && !parts[i].Thought; i-- {
+				text = *parts[i].Text + text
+			}
+			return textSubject(text)
+		}
+		return ""
+	}
+	if !parts[at].Thought {
+		if text := parts[at].Text; text != nil {
+			return []string{of(at), textSubject(*text)}
+		}
+		return []string{of(at)}
+	}
+	var subjects []string
+	for i := range parts {
+		if i >= at && (i == at || !parts[i].Thought) {
+			subjects = append(subjects, of(i))
+		}
+	}
+	return subjects
 }
 
 // signs reports whether calls of the model must be signed.
@@ -468,10 +502,10 @@ func (x *contentExchange) part(p part) object {
 		}
 	case sketch:
 		if !x.hidden {
-			return object{"inlineData": inlineData("image/png", p.text), "thought": true, "thoughtSignature": x.signature()}
+			return object{"inlineData": inlineData("image/png", p.text), "thought": true, "thoughtSignature": x.signature(subjectOf(p))}
 		}
 	case painting:
-		return object{"inlineData": inlineData("image/png", p.text), "thoughtSignature": x.signature()}
+		return object{"inlineData": inlineData("image/png", p.text), "thoughtSignature": x.signature(subjectOf(p))}
 	case speech:
 		return object{"inlineData": inlineData(contentSpeech, p.text)}
 	case text, refusal:
@@ -522,7 +556,7 @@ func (x *contentExchange) stream(s *stream, r *reply) {
 		}
 		delete(closing, "thoughtSignature")
 		if p.kind == text || p.kind == refusal { // is signed at its end, when that is the end of the answer
-			closing["thoughtSignature"] = x.signature()
+			closing["thoughtSignature"] = x.signature(subjectOf(p))
 		}
 		for _, fragment := range fragments {
 			if fragment == nil {
@@ -532,7 +566,7 @@ func (x *contentExchange) stream(s *stream, r *reply) {
 				return
 			}
 			if p.kind == call && !called {
-				fragment["thoughtSignature"] = x.signature()
+				fragment["thoughtSignature"] = x.signature(subjectOf(p))
 				called = true
 			}
 			s.send("", x.chunk(r, []object{fragment}, ""))
@@ -566,7 +600,7 @@ func (x *contentExchange) whole(r *reply) any {
 			continue
 		}
 		if p.kind == text || p.kind == refusal || p.kind == call && !called {
-			shown["thoughtSignature"] = x.signature()
+			shown["thoughtSignature"] = x.signature(subjectOf(p))
 		}
 		called = called || p.kind == call
 		parts = append(parts, shown)

@@ -110,7 +110,13 @@ func speaks(model string) bool { return strings.Contains(strings.ToLower(model),
 
 // refusal returns the body of an error. A stream that was to be a JSON array is an array with the error.
 func (google) refusal(f *fault, r *http.Request, _ http.Header) any {
-	f.fill(map[int]fault{
+	f.fill(map[string]fault{
+		noQuota: {message: "You exceeded your current quota, please check your plan and billing details.", details: []object{{
+			"@type": "type.googleapis.com/google.rpc.QuotaFailure",
+			"violations": []object{{"quotaId": "GenerateRequestsPerDayPerProjectPerModel", "quotaValue": "1000"}},
+		}}},
+		tooLong: {message: "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."},
+	}, map[int]fault{
 		401: {message: "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or " +
 			"other valid authentication credential."},
 		403: {message: "The caller does not have permission"},
@@ -345,11 +351,40 @@ func snake(name string) string {
 // placeholderSignature is what a caller may send with a call that the API did not make.
 const placeholderSignature = "skip_thought_signature_validator"
 
-// signature returns a thought signature. It says nothing of what it is about.
-func (g google) signature() string { return g.sealer.sign("thought") }
+// signature returns the thought signature of what the thoughts led to: a call, a text or media.
+func (g google) signature(subject string) string { return g.sealer.sign("thought " + subject) }
 
-// checkSignature refuses a signature that was not issued here.
-func (g google) checkSignature(signature, at string) *fault {
+// The subjects of thought signatures. Of arguments only the value counts, not how it is written.
+func callSubject(name string, arguments json.RawMessage) string {
+	var value any
+	_ = json.Unmarshal(arguments, &value)
+	if value == nil {
+		value = object{}
+	}
+	text, _ := json.Marshal(value)
+	return "call " + name + " " + string(text)
+}
+
+func textSubject(text string) string { return "text " + text }
+
+func mediaSubject(data []byte) string { return "media " + string(data) }
+
+// subjectOf is the subject of a part of a reply.
+func subjectOf(p part) string {
+	switch p.kind {
+	case call:
+		if p.partial {
+			p.text = "{}"
+		}
+		return callSubject(p.name, json.RawMessage(p.text))
+	case painting, sketch, speech:
+		return mediaSubject([]byte(p.text))
+	}
+	return textSubject(p.text)
+}
+
+// checkSignature refuses a signature that was not issued here for one of the subjects.
+func (g google) checkSignature(signature, at string, subjects ...string) *fault {
 	if signature == placeholderSignature {
 		return nil
 	}
@@ -357,10 +392,14 @@ func (g google) checkSignature(signature, at string) *fault {
 	if !ok {
 		return argument("Invalid value at '%s' (TYPE_BYTES), Base64 decoding failed for %q", at, clip(signature, 100))
 	}
-	if !g.sealer.verify(base64.StdEncoding.EncodeToString(raw), "thought") {
-		return argument("Corrupted thought signature.")
+	proof := base64.StdEncoding.EncodeToString(raw)
+	switch {
+	case slices.ContainsFunc(subjects, func(subject string) bool { return g.sealer.verify(proof, "thought "+subject) }):
+		return nil
+	case g.account != nil:
+		return argument("Unable to submit request because Thought signature is not valid.")
 	}
-	return nil
+	return argument("Corrupted thought signature.")
 }
 
 // decodeBytes reads bytes in either alphabet of base64, padded or not.
@@ -403,12 +442,7 @@ func readFunctionResult(raw json.RawMessage) (text string, failed bool) {
 	return string(raw), failed
 }
 
-// counting is a countTokens request.
-type counting struct {
-	google
-	turn
-}
-
+// readCount reads a countTokens request.
 func (g google) readCount(body []byte, model string) (exchange, *fault) {
 	var request struct {
 		contentRequest
@@ -421,15 +455,9 @@ func (g google) readCount(body []byte, model string) (exchange, *fault) {
 	if f := x.readRequest(cmp.Or(request.GenerateContentRequest, &request.contentRequest)); f != nil {
 		return nil, f
 	}
-	return &counting{g, x.turn}, nil
-}
-
-func (x *counting) asked() *turn { return &x.turn }
-
-func (x *counting) stream(*stream, *reply) {}
-
-func (x *counting) whole(r *reply) any {
-	return object{"totalTokens": r.usage.input, "promptTokensDetails": []object{{"modality": "TEXT", "tokenCount": r.usage.input}}}
+	return newCounter(x.turn, func(tokens int) object {
+		return object{"totalTokens": tokens, "promptTokensDetails": []object{{"modality": "TEXT", "tokenCount": tokens}}}
+	}), nil
 }
 
 // embedding is a request for the vectors of some contents.

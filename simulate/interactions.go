@@ -325,7 +325,7 @@ func (x *interactionExchange) readHistory(steps []interactionStep) *fault {
 			}
 		}
 		if s.Signature != "" {
-			if f := x.checkSignature(s.Signature, s.at+".signature"); f != nil {
+			if f := x.checkSignature(s.Signature, s.at+".signature", stepSubjects(steps[i:])...); f != nil {
 				return f
 			}
 		}
@@ -390,6 +390,45 @@ func (x *interactionExchange) readHistory(steps []interactionStep) *fault {
 		}
 	}
 	return unanswered()
+}
+
+// stepSubjects returns what the signature of the first step may be about: what it led to in this turn of the model, a
+// text of nothing if that is nothing.
+func stepSubjects(steps []interactionStep) (subjects []string) {
+	for _, s := range steps {
+		if s.Type == "user_input" || s.Type == "function_result" {
+			break
+		}
+		switch s.Type {
+		case "function_call":
+			subjects = append(subjects, callSubject(s.Name, s.Arguments))
+		case "model_output":
+			var all []interactionContent
+			_ = json.Unmarshal(s.Content, &all)
+			text := ""
+			for _, c := range all {
+				text += c.Text
+				subjects = append(subjects, textSubject(text))
+				if raw, ok := decodeBytes(c.Data); ok && c.Data != "" {
+					subjects = append(subjects, mediaSubject(raw))
+				}
+			}
+		}
+	}
+	if subjects == nil {
+		subjects = []string{textSubject("")}
+	}
+	return subjects
+}
+
+// thoughtSubject is what a thought step is signed about: the first thing after the thoughts.
+func thoughtSubject(r *reply) string {
+	for _, p := range r.parts {
+		if p.kind != thinking && p.kind != redacted && p.kind != sketch {
+			return subjectOf(p)
+		}
+	}
+	return textSubject("")
 }
 
 // readBlocks reads contents and hands out their texts.
@@ -524,7 +563,7 @@ func (x *interactionExchange) stream(s *stream, r *reply) {
 			break
 		}
 		if open["type"] == "thought" {
-			event("step.delta", object{"index": index, "delta": object{"type": "thought_signature", "signature": x.signature()}})
+			event("step.delta", object{"index": index, "delta": object{"type": "thought_signature", "signature": x.signature(thoughtSubject(r))}})
 		}
 		event("step.stop", object{"index": index})
 	}
@@ -552,7 +591,7 @@ func (x *interactionExchange) whole(r *reply) any {
 			steps = append(steps, object{"type": "function_call", "id": first.key, "name": first.name, "arguments": arguments})
 			continue
 		case thinking, redacted, sketch:
-			step := object{"type": "thought", "signature": x.signature()}
+			step := object{"type": "thought", "signature": x.signature(thoughtSubject(r))}
 			var summary []object
 			for _, p := range parts {
 				for _, delta := range x.deltas(p) {

@@ -113,8 +113,9 @@ func TestInteractionProofs(t *testing.T) {
 		t.Errorf("the result is not in %q", text)
 	}
 	// Both protocols of the API take each other's signatures.
-	p.to("/v1beta/models/gemini-3.8-flash:generateContent").ok(`{"contents":[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[{"functionCall":{"name":"f"},"thoughtSignature":` +
-		quoted(signature) + `}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"result":"x"}}}]}]}`)
+	p.to("/v1beta/models/gemini-3.8-flash:generateContent").ok(`{"contents":[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[{"functionCall":{"name":"get_weather",` +
+		`"args":{"city":"Oslo"}},"thoughtSignature":` + quoted(signature) + `}]},{"role":"user","parts":[{"functionResponse":` +
+		`{"name":"get_weather","response":{"result":"x"}}}]}]}`)
 	placeholder := `{"type":"thought","signature":"` + placeholderSignature + `"}`
 	unsigned := `{"type":"thought","summary":[{"type":"text","text":"x"}]}`
 	anonymous := strings.NewReplacer(`"id":`+quoted(call.at("id").text())+`,`, "").Replace(call.json())

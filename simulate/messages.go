@@ -2,7 +2,9 @@ package simulate
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,7 +49,11 @@ func (m messages) models(r *http.Request) (any, *fault) {
 }
 
 func (messages) refusal(f *fault, _ *http.Request, answer http.Header) any {
-	f.fill(map[int]fault{
+	f.fill(map[string]fault{
+		noQuota: {status: http.StatusBadRequest, message: "Your credit balance is too low to access the Anthropic API. " +
+			"Please go to Plans & Billing to upgrade or purchase credits."},
+		tooLong: {message: "prompt is too long: 204521 tokens > 200000 maximum"},
+	}, map[int]fault{
 		401: {message: "invalid x-api-key"},
 		403: {message: "Your API key does not have permission to use the specified resource."},
 		413: {message: "Request exceeds the maximum size"},
@@ -116,6 +122,12 @@ var messagesParameters = []string{
 	"temperature", "thinking", "tool_choice", "tools", "top_k", "top_p",
 }
 
+// countParameters are those of a request that only counts its tokens.
+var countParameters = []string{
+	"cache_control", "context_management", "mcp_servers", "messages", "model", "output_config", "output_format", "speed",
+	"system", "thinking", "tool_choice", "tools",
+}
+
 type messagesMessage struct {
 	Role    string
 	Content json.RawMessage
@@ -152,6 +164,7 @@ type messagesExchange struct {
 	caching bool // a cache_control stands somewhere
 	omitted bool // the text of thinking is not to be shown
 	budget  bool // thinking is enabled with a budget, so that it must come back before tool calls
+	ids     map[string]bool // of all calls
 }
 
 // invalid is a 400 in the manner of Anthropic.
@@ -191,6 +204,9 @@ var (
 	messagesToolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 	messagesToolID   = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 	pictureTypes     = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
+
+	prefills       = regexp.MustCompile(`claude-(3|(opus|sonnet|haiku)-4-([0-5]|20\d{6}))`) // take the beginning of the answer
+	systemAnywhere = regexp.MustCompile(`claude-opus-4-8`)                                  // take system messages later on
 )
 
 func (m messages) read(body []byte, r *http.Request) (exchange, *fault) {
@@ -198,13 +214,18 @@ func (m messages) read(body []byte, r *http.Request) (exchange, *fault) {
 	if f := decodeBlock(body, &sent, ""); f != nil {
 		return nil, f
 	}
-	for _, name := range []string{"model", "max_tokens", "messages"} {
+	counts := strings.HasSuffix(r.URL.Path, "/count_tokens")
+	required, known := []string{"model", "max_tokens", "messages"}, messagesParameters
+	if counts {
+		required, known = []string{"model", "messages"}, countParameters
+	}
+	for _, name := range required {
 		if raw := sent[name]; len(raw) == 0 || string(raw) == "null" {
 			return nil, invalid("%s: Field required", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(sent)) {
-		if !slices.Contains(messagesParameters, name) {
+		if !slices.Contains(known, name) {
 			return nil, invalid("%s: Extra inputs are not permitted", clip(name, 100))
 		}
 	}
@@ -212,19 +233,23 @@ func (m messages) read(body []byte, r *http.Request) (exchange, *fault) {
 	if f := decodeBlock(body, &request, ""); f != nil {
 		return nil, f
 	}
-	x := &messagesExchange{messages: m, id: newID("msg_01"), turn: turn{model: request.Model, streamed: request.Stream}}
+	x := &messagesExchange{
+		messages: m, id: newID("msg_01"), turn: turn{model: request.Model, streamed: request.Stream}, ids: map[string]bool{},
+	}
 	t := &x.turn
 	switch {
 	case r.Header.Get("Anthropic-Version") == "":
 		return nil, invalid("anthropic-version: header is required")
 	case !m.serves(request.Model):
 		return nil, &fault{status: http.StatusNotFound, message: "model: " + clip(request.Model, 100)}
-	case *request.MaxTokens < 1:
+	case !counts && *request.MaxTokens < 1:
 		return nil, invalid("max_tokens: Input should be greater than or equal to 1")
 	case len(request.Messages) == 0:
 		return nil, invalid("messages: at least one message is required")
 	}
-	t.limit = *request.MaxTokens
+	if !counts {
+		t.limit = *request.MaxTokens
+	}
 	t.stops = request.StopSequences
 	x.caching = len(request.CacheControl) > 0 && string(request.CacheControl) != "null"
 	t.effort = request.OutputConfig.Effort
@@ -287,6 +312,9 @@ func (m messages) read(body []byte, r *http.Request) (exchange, *fault) {
 	if f := x.readMessages(request.Messages); f != nil {
 		return nil, f
 	}
+	if counts {
+		return newCounter(x.turn, func(tokens int) object { return object{"input_tokens": tokens} }), nil
+	}
 	return x, nil
 }
 
@@ -306,7 +334,7 @@ func (x *messagesExchange) readThinking(request *messagesRequest) *fault {
 			return invalid("thinking.enabled.budget_tokens: Field required")
 		case *mode.Budget < 1024:
 			return invalid("thinking.enabled.budget_tokens: Input should be greater than or equal to 1024")
-		case *mode.Budget >= *request.MaxTokens:
+		case request.MaxTokens != nil && *mode.Budget >= *request.MaxTokens:
 			return invalid("`max_tokens` must be greater than `thinking.budget_tokens`.")
 		}
 		if x.effort == "" {
@@ -359,6 +387,10 @@ func (x *messagesExchange) readMessages(all []messagesMessage) *fault {
 		switch m.Role {
 		case "user", "assistant":
 		case "system":
+			if i > 0 && systemAnywhere.MatchString(x.model) {
+				x.say("system", string(m.Content))
+				continue
+			}
 			return invalid("messages: Unexpected role \"system\". The Messages API accepts a top-level `system` parameter, " +
 				"not \"system\" as an input message role.")
 		default:
@@ -390,10 +422,10 @@ func (x *messagesExchange) readMessages(all []messagesMessage) *fault {
 		last := &sides[len(sides)-1]
 		last.blocks = append(last.blocks, blocks...)
 	}
-	if sides[0].role != "user" {
+	if len(sides) == 0 || sides[0].role != "user" {
 		return invalid("messages: first message must use the \"user\" role")
 	}
-	if sides[len(sides)-1].role != "user" {
+	if sides[len(sides)-1].role != "user" && !prefills.MatchString(x.model) {
 		return invalid("This model does not support assistant message prefill. The conversation must end with a user message.")
 	}
 
@@ -402,7 +434,7 @@ func (x *messagesExchange) readMessages(all []messagesMessage) *fault {
 		if side.role == "assistant" {
 			x.spoke()
 			var f *fault
-			if calls, f = x.readAssistant(side.blocks, i == len(sides)-2); f != nil {
+			if calls, f = x.readAssistant(side.blocks, i >= len(sides)-2); f != nil {
 				return f
 			}
 			continue
@@ -416,10 +448,10 @@ func (x *messagesExchange) readMessages(all []messagesMessage) *fault {
 }
 
 // readAssistant reads a turn of the model and returns its calls. The last such turn must show the thinking before them.
+// What tools of the provider did is taken as it comes: none is simulated.
 func (x *messagesExchange) readAssistant(blocks []messagesBlock, last bool) (calls []messagesBlock, f *fault) {
-	ids := map[string]bool{}
 	thought := false
-	for _, b := range blocks {
+	for i, b := range blocks {
 		x.caching = x.caching || b.CacheControl != nil
 		switch b.Type {
 		case "text":
@@ -431,14 +463,15 @@ func (x *messagesExchange) readAssistant(blocks []messagesBlock, last bool) (cal
 			switch {
 			case b.Signature == nil:
 				return nil, invalid("%s.thinking.signature: Field required", b.at)
-			case !x.sealer.verify(*b.Signature, b.Thinking):
-				return nil, invalid("%s: Invalid `signature` in `thinking` block", b.at)
+			}
+			if f := x.checkThinking(*b.Signature, b.Thinking, blocks[i:], last, "signature"); f != nil {
+				return nil, f
 			}
 			thought = true
 			x.say("thinking", b.Thinking+*b.Signature)
 		case "redacted_thinking":
-			if !x.sealer.verify(b.Data, "") {
-				return nil, invalid("%s: Invalid `data` in `redacted_thinking` block", b.at)
+			if f := x.checkThinking(b.Data, "", blocks[i:], last, "data"); f != nil {
+				return nil, f
 			}
 			thought = true
 			x.say("thinking", b.Data)
@@ -452,23 +485,58 @@ func (x *messagesExchange) readAssistant(blocks []messagesBlock, last bool) (cal
 				return nil, invalid("%s.tool_use.input: Field required", b.at)
 			case b.Input[0] != '{':
 				return nil, invalid("%s.tool_use.input: Input should be a valid dictionary", b.at)
-			case ids[b.ID]:
-				return nil, invalid("messages: `tool_use` ids must be unique")
-			case last && !thought && (x.budget || x.Strict && issuedWithThought(b.ID)):
+			case x.ids[b.ID]:
+				return nil, invalid("%s: `tool_use` ids must be unique", b.at)
+			case last && !thought && (x.budget || x.Strict && x.issuedWithThought(b.ID)):
 				return nil, invalid("%s.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` "+
 					"is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of "+
 					"`tool_use` and `tool_result` blocks).", blocks[0].at)
 			}
-			ids[b.ID] = true
+			x.ids[b.ID] = true
 			calls = append(calls, b)
 			x.say("call", b.ID+b.Name+string(b.Input))
 		case "tool_result":
 			return nil, invalid("%s: `tool_result` blocks can only be in `user` messages", b.at)
+		case "server_tool_use", "mcp_tool_use", "compaction", "fallback":
+			x.say("assistant", b.ID+b.Name+string(b.Input)+string(b.Content))
 		default:
-			return nil, wrongTag(b.at, b.Type, "redacted_thinking", "text", "thinking", "tool_use")
+			if !strings.HasSuffix(b.Type, "_tool_result") {
+				return nil, wrongTag(b.at, b.Type, "redacted_thinking", "text", "thinking", "tool_use")
+			}
+			x.say("assistant", b.ToolUseID+string(b.Content))
 		}
 	}
 	return calls, nil
+}
+
+// signThinking returns a proof of thinking as it is shown, bound to the calls that came with it.
+func (x *messagesExchange) signThinking(shown string, r *reply) string {
+	sum := sha256.Sum256([]byte(shown))
+	return x.sealer.seal(hex.EncodeToString(sum[:]) + " " + x.callIDs("toolu_01", r))
+}
+
+// checkThinking refuses thinking that was not issued here, and that was altered or stands in another place. The blocks
+// begin with it; the field holds its proof.
+func (x *messagesExchange) checkThinking(proof, shown string, blocks []messagesBlock, last bool, field string) *fault {
+	wrong := invalid("%s: Invalid `%s` in `%s` block", blocks[0].at, field, blocks[0].Type)
+	about, ok := x.sealer.open(proof)
+	switch {
+	case !ok:
+		return wrong
+	case about == "":
+		return nil
+	}
+	sum := sha256.Sum256([]byte(shown))
+	sealed, calls, _ := strings.Cut(about, " ")
+	next := slices.IndexFunc(blocks, func(b messagesBlock) bool { return b.Type == "tool_use" })
+	switch {
+	case sealed == hex.EncodeToString(sum[:]) && (next < 0 || slices.Contains(strings.Fields(calls), blocks[next].ID)):
+		return nil
+	case last:
+		return invalid("%s: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "+
+			"These blocks must remain as they were in the original response.", blocks[0].at)
+	}
+	return wrong
 }
 
 // readUser reads a turn of the user, which answers the calls of the turn before it at its start.
@@ -533,6 +601,9 @@ func (x *messagesExchange) readUser(blocks, calls []messagesBlock) *fault {
 			}
 			x.say("result", b.ToolUseID+text)
 			x.results = append(x.results, result{name: name, text: text, failed: b.IsError})
+		case "container_upload", "search_result":
+			spoken = true
+			x.say(b.Type, string(b.Content))
 		case "tool_use", "thinking", "redacted_thinking":
 			return invalid("%s: `%s` blocks can only be in `assistant` messages", b.at, b.Type)
 		default:
@@ -563,7 +634,7 @@ func (x *messagesExchange) readResult(b messagesBlock) (string, *fault) {
 			if f := x.readImage(block); f != nil {
 				return "", f
 			}
-		case "document":
+		case "document", "search_result", "tool_reference":
 		default:
 			if f := checkText(block, block.at); f != nil {
 				return "", f
@@ -604,7 +675,7 @@ func (x *messagesExchange) readImage(b messagesBlock) *fault {
 func (x *messagesExchange) asked() *turn { return &x.turn }
 
 // block makes the content block of a part, and nil for one that this protocol does not show.
-func (x *messagesExchange) block(p part, thought bool) object {
+func (x *messagesExchange) block(p part, r *reply) object {
 	switch p.kind {
 	case thinking:
 		shown := p.text
@@ -613,11 +684,11 @@ func (x *messagesExchange) block(p part, thought bool) object {
 		}
 		signature := ""
 		if !p.partial {
-			signature = x.sealer.sign(shown)
+			signature = x.signThinking(shown, r)
 		}
 		return object{"type": "thinking", "thinking": shown, "signature": signature}
 	case redacted:
-		return object{"type": "redacted_thinking", "data": x.sealer.sign("")}
+		return object{"type": "redacted_thinking", "data": x.signThinking("", r)}
 	case text:
 		return object{"type": "text", "text": p.text}
 	case call:
@@ -625,7 +696,7 @@ func (x *messagesExchange) block(p part, thought bool) object {
 		if p.partial {
 			input = json.RawMessage("{}")
 		}
-		return object{"type": "tool_use", "id": callID("toolu_01", p, thought), "name": p.name, "input": input}
+		return object{"type": "tool_use", "id": x.callID("toolu_01", p, r.thought()), "name": p.name, "input": input}
 	default:
 		return nil
 	}
@@ -644,7 +715,7 @@ func (x *messagesExchange) stream(s *stream, r *reply) {
 
 	index := 0
 	for _, p := range r.parts {
-		block := x.block(p, r.thought())
+		block := x.block(p, r)
 		if block == nil {
 			continue
 		}
@@ -709,7 +780,7 @@ func (x *messagesExchange) whole(r *reply) any {
 	message := x.message(r)
 	content := []object{}
 	for _, p := range r.parts {
-		if block := x.block(p, r.thought()); block != nil {
+		if block := x.block(p, r); block != nil {
 			content = append(content, block)
 		}
 	}

@@ -29,7 +29,13 @@ func (o openai) models(*http.Request) (any, *fault) {
 }
 
 func (openai) refusal(f *fault, _ *http.Request, _ http.Header) any {
-	f.fill(map[int]fault{
+	f.fill(map[string]fault{
+		noQuota: {kind: noQuota, code: noQuota, message: "You exceeded your current quota, please check your plan and " +
+			"billing details. For more information on this error, read the docs: " +
+			"https://platform.openai.com/docs/guides/error-codes/api-errors."},
+		tooLong: {kind: "invalid_request_error", code: tooLong, param: "input", message: "Your input exceeds the context " +
+			"window of this model. Please adjust your input and try again."},
+	}, map[int]fault{
 		401: {kind: "invalid_request_error", code: "invalid_api_key", message: "Incorrect API key provided. " +
 			"Check the key that is sent as a bearer token."},
 		403: {kind: "invalid_request_error", code: "unsupported_country_region_territory", message: "Country, region, or " +
@@ -52,15 +58,19 @@ func (openai) refusal(f *fault, _ *http.Request, _ http.Header) any {
 	}}
 }
 
-// fill completes a fault that has no message yet.
-func (f *fault) fill(known map[int]fault) {
+// fill completes a fault that has no message yet: by its code, or else by its status.
+func (f *fault) fill(coded map[string]fault, known map[int]fault) {
 	if f.message != "" {
 		return
 	}
-	status := f.status
-	*f = known[status]
-	f.status = status
-	f.message = cmp.Or(f.message, fmt.Sprintf("Simulated error: %s", cmp.Or(http.StatusText(status), strconv.Itoa(status))))
+	sent := *f
+	*f = known[sent.status]
+	if c, ok := coded[sent.code]; ok {
+		*f = c
+	}
+	f.status, f.page, f.retryDate = cmp.Or(f.status, sent.status), sent.page, sent.retryDate
+	f.retryAfter = cmp.Or(sent.retryAfter, f.retryAfter)
+	f.message = cmp.Or(f.message, fmt.Sprintf("Simulated error: %s", cmp.Or(http.StatusText(f.status), strconv.Itoa(f.status))))
 }
 
 // bad is a 400 in the manner of OpenAI.

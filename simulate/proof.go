@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"hash/maphash"
 	"sync"
 )
@@ -12,7 +13,10 @@ import (
 func newID(prefix string) string { return prefix + rand.Text() }
 
 // sealer issues proofs of thinking that only it can verify, so that no issued proof has to be remembered.
-type sealer struct{ key [32]byte }
+type sealer struct {
+	key     [32]byte
+	trusted func(proof string) bool // the proofs of others that count as issued here; nil: none
+}
 
 const nonceSize = 16
 
@@ -30,8 +34,33 @@ func (s sealer) sign(text string) string {
 
 func (s sealer) verify(proof, text string) bool {
 	raw, err := base64.StdEncoding.DecodeString(proof)
-	return err == nil && len(raw) > nonceSize && hmac.Equal(raw[nonceSize:], s.mac(raw[:nonceSize], text))
+	return err == nil && len(raw) > nonceSize && hmac.Equal(raw[nonceSize:], s.mac(raw[:nonceSize], text)) || s.trusts(proof)
 }
+
+// seal returns a proof that holds its text.
+func (s sealer) seal(text string) string {
+	raw, _ := base64.StdEncoding.DecodeString(s.sign(text))
+	return base64.StdEncoding.EncodeToString(append(raw, text...))
+}
+
+// open returns the text of a sealed proof, which is empty for one of others that is trusted.
+func (s sealer) open(proof string) (text string, ok bool) {
+	raw, err := base64.StdEncoding.DecodeString(proof)
+	if size := nonceSize + sha256.Size; err == nil && len(raw) >= size {
+		text = string(raw[size:])
+		if hmac.Equal(raw[nonceSize:size], s.mac(raw[:nonceSize], text)) {
+			return text, true
+		}
+	}
+	return "", s.trusts(proof)
+}
+
+func (s sealer) trusts(proof string) bool { return s.trusted != nil && s.trusted(proof) }
+
+// mark returns a few letters by which the sealer knows a key again that it was made for.
+func (s sealer) mark(key string) string { return hex.EncodeToString(s.mac(nil, key)[:markSize/2]) }
+
+const markSize = 8
 
 func (s sealer) mac(nonce []byte, text string) []byte {
 	mac := hmac.New(sha256.New, s.key[:])

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -46,8 +47,25 @@ var responsesParameters = []string{
 	"stream_options", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user",
 }
 
+// countedParameters are those of a request that only counts its tokens.
+var countedParameters = []string{
+	"conversation", "input", "instructions", "model", "parallel_tool_calls", "previous_response_id", "reasoning", "text",
+	"tool_choice", "tools", "truncation",
+}
+
+// hostedItems are the items of tools that the provider runs itself, or that it has the caller run in ways of its own.
+// They are taken as they come: none is simulated.
+var hostedItems = []string{
+	"additional_tools", "apply_patch_call", "apply_patch_call_output", "code_interpreter_call", "compaction",
+	"computer_call", "computer_call_output", "custom_tool_call", "custom_tool_call_output", "file_search_call",
+	"image_generation_call", "local_shell_call", "local_shell_call_output", "mcp_approval_request",
+	"mcp_approval_response", "mcp_call", "mcp_list_tools", "shell_call", "shell_call_output", "tool_search_call",
+	"tool_search_output", "web_search_call",
+}
+
 type responsesItem struct {
 	Type             string
+	ID               string
 	Role             string
 	Content          json.RawMessage
 	CallID           string `json:"call_id"`
@@ -74,17 +92,22 @@ type responsesExchange struct {
 	turn
 	id        string
 	echo      map[string]any // the parameters, as a response repeats them
+	stored    bool           // ids are to be remembered
 	encrypted bool           // the caller wants reasoning.encrypted_content
 	summary   bool           // and a summary of it
 }
 
-func (c responses) read(body []byte, _ *http.Request) (exchange, *fault) {
+func (c responses) read(body []byte, r *http.Request) (exchange, *fault) {
+	counts, known := strings.HasSuffix(r.URL.Path, "/input_tokens"), responsesParameters
+	if counts {
+		known = countedParameters
+	}
 	var sent map[string]any
 	if f := decode(body, &sent, ""); f != nil {
 		return nil, f
 	}
 	for _, name := range slices.Sorted(maps.Keys(sent)) {
-		if !slices.Contains(responsesParameters, name) {
+		if !slices.Contains(known, name) {
 			name = clip(name, 100)
 			return nil, bad(name, "unknown_parameter", "Unknown parameter: '%s'.", name)
 		}
@@ -117,6 +140,7 @@ func (c responses) read(body []byte, _ *http.Request) (exchange, *fault) {
 		}
 	}
 	t.oneCall = request.ParallelToolCalls != nil && !*request.ParallelToolCalls
+	x.stored = request.Store == nil || *request.Store
 	x.encrypted = slices.Contains(request.Include, "reasoning.encrypted_content")
 	if reasoning := request.Reasoning; reasoning != nil {
 		if reasoning.Effort != nil {
@@ -162,28 +186,43 @@ func (c responses) read(body []byte, _ *http.Request) (exchange, *fault) {
 	if request.Instructions != nil {
 		t.rule(*request.Instructions)
 	}
-	if request.Input[0] == '"' {
-		var text string
-		if f := decode(request.Input, &text, "input"); f != nil {
-			return nil, f
-		}
-		t.turns++
-		t.hear(text)
-		return x, nil
-	}
-	var items []json.RawMessage
-	if f := decode(request.Input, &items, "input"); f != nil {
+	if f := x.readInput(request.Input); f != nil {
 		return nil, f
 	}
-	if f := x.readItems(items); f != nil {
-		return nil, f
+	if counts {
+		return newCounter(x.turn, func(tokens int) object {
+			return object{"object": "response.input_tokens", "input_tokens": tokens}
+		}), nil
 	}
 	return x, nil
 }
 
-// readItems reads the history and checks that calls and outputs belong together and that reasoning is unaltered.
+// readInput reads the input: a text or a list of items.
+func (x *responsesExchange) readInput(raw json.RawMessage) *fault {
+	if raw[0] == '"' {
+		var text string
+		if f := decode(raw, &text, "input"); f != nil {
+			return f
+		}
+		x.turns++
+		x.hear(text)
+		return nil
+	}
+	var items []json.RawMessage
+	if f := decode(raw, &items, "input"); f != nil {
+		return f
+	}
+	return x.readItems(items)
+}
+
+// readItems reads the history and checks that calls and outputs belong together, and that reasoning is unaltered and
+// stands before what it led to.
 func (x *responsesExchange) readItems(items []json.RawMessage) *fault {
 	t := &x.turn
+	seen := map[string]bool{}  // ids of items
+	calls := map[string]bool{} // ids of calls
+	var thoughts []thought     // since the model was last spoken to
+	bare := ""                 // the reasoning that nothing follows yet
 	open := map[string]string{} // calls without an output: id to name
 	var ids []string            // of all calls, in order
 	checkOutputs := func() *fault {
@@ -203,6 +242,19 @@ func (x *responsesExchange) readItems(items []json.RawMessage) *fault {
 		}
 		if item.Type == "" && item.Role != "" {
 			item.Type = "message"
+		}
+		switch fromModel := item.Type != "function_call_output" && (item.Type != "message" || item.Role == "assistant"); {
+		case item.ID != "" && seen[item.ID]:
+			return bad("input", "", "Duplicate item found with id %s. Remove duplicate items from your input and try again.",
+				clip(item.ID, 100))
+		case !fromModel && bare != "":
+			return withoutFollower(bare)
+		case !fromModel && item.Type == "message":
+			thoughts = nil
+		}
+		seen[item.ID] = true
+		if item.Type != "reasoning" {
+			bare = ""
 		}
 		if strings.HasPrefix(item.Type, "function_call") {
 			if item.CallID == "" {
@@ -226,6 +278,9 @@ func (x *responsesExchange) readItems(items []json.RawMessage) *fault {
 				t.turns++
 			case "assistant":
 				t.spoke()
+				if f := x.checkReasoned(item, thoughts); f != nil {
+					return f
+				}
 			case "system", "developer":
 			default:
 				return invalidValue(at+".role", item.Role, "assistant", "system", "developer", "user")
@@ -240,7 +295,14 @@ func (x *responsesExchange) readItems(items []json.RawMessage) *fault {
 			if item.Arguments == nil {
 				return missing(at + ".arguments")
 			}
+			if calls[item.CallID] {
+				return bad("input", "", "Duplicate 'call_id': %s.", item.CallID)
+			}
+			if f := x.checkReasoned(item, thoughts); f != nil {
+				return f
+			}
 			t.spoke()
+			calls[item.CallID] = true
 			open[item.CallID] = item.Name
 			ids = append(ids, item.CallID)
 			t.say("call", item.CallID+item.Name+*item.Arguments)
@@ -258,20 +320,107 @@ func (x *responsesExchange) readItems(items []json.RawMessage) *fault {
 			if item.Summary == nil && !x.RawReasoning {
 				return missing(at + ".summary")
 			}
-			proof := item.EncryptedContent
-			if proof != nil && !x.sealer.verify(*proof, "") {
-				return bad("", "invalid_encrypted_content", "The encrypted content %s could not be verified. Reason: Encrypted "+
-					"content could not be decrypted or parsed.", clip(*proof, 12))
+			known, f := x.checkReasoning(item, at)
+			if f != nil {
+				return f
+			}
+			thoughts = append(thoughts, known)
+			if !x.RawReasoning {
+				bare = cmp.Or(item.ID, known.id)
 			}
 			t.spoke()
 			t.say("reasoning", string(raw))
+		case "item_reference":
+			return x.notFound(item.ID)
 		case "":
 			return missing(at + ".type")
 		default:
-			return invalidValue(at, item.Type, "message", "reasoning", "function_call", "function_call_output")
+			if !slices.Contains(hostedItems, item.Type) {
+				return invalidValue(at, item.Type, "message", "reasoning", "function_call", "function_call_output")
+			}
+			t.say(item.Type, string(raw))
 		}
 	}
+	if bare != "" {
+		return withoutFollower(bare)
+	}
 	return checkOutputs()
+}
+
+// thought is what a proof of reasoning says.
+type thought struct {
+	id    string   // of the item
+	calls []string // that came with it
+	open  bool     // it says nothing: there is none, or one that is only trusted
+}
+
+func withoutFollower(id string) *fault {
+	return bad("input", "", "Item '%s' of type 'reasoning' was provided without its required following item.", clip(id, 100))
+}
+
+// notFound is the answer to an item that has to be looked up: there is no store.
+func (x *responsesExchange) notFound(id string) *fault {
+	message := "Item with id '" + clip(id, 100) + "' not found."
+	if !x.stored {
+		message += " Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this " +
+			"item from your input."
+	}
+	return &fault{status: http.StatusNotFound, param: "input", message: message}
+}
+
+// checkReasoning refuses reasoning without its proof, or with one that was issued elsewhere or for another item.
+func (x *responsesExchange) checkReasoning(item responsesItem, at string) (thought, *fault) {
+	proof := item.EncryptedContent
+	switch {
+	case proof == nil && x.RawReasoning:
+		return thought{open: true}, nil
+	case proof == nil && item.ID != "":
+		return thought{}, x.notFound(item.ID)
+	case proof == nil && x.Strict && x.encrypted:
+		return thought{}, missing(at + ".encrypted_content")
+	case proof == nil:
+		return thought{open: true}, nil
+	}
+	about, ok := x.sealer.open(*proof)
+	id, calls, _ := strings.Cut(about, " ")
+	switch {
+	case !ok && item.ID != "":
+		return thought{}, bad("", "invalid_encrypted_content", "The encrypted content for item %s could not be verified. "+
+			"Reason: Encrypted content could not be decrypted or parsed.", clip(item.ID, 100))
+	case !ok:
+		return thought{}, bad("", "invalid_encrypted_content", "The encrypted content %s could not be verified. Reason: "+
+			"Encrypted content could not be decrypted or parsed.", clip(*proof, 12))
+	case about == "":
+		return thought{id: item.ID, open: true}, nil
+	case item.ID != "" && item.ID != id:
+		return thought{}, bad("", "invalid_encrypted_content", "The encrypted content for item %s could not be verified. "+
+			"Reason: Encrypted content item_id did not match the target item id.", clip(item.ID, 100))
+	}
+	return thought{id: id, calls: strings.Fields(calls)}, nil
+}
+
+// checkReasoned refuses an item without the reasoning that led to it: a provider that remembers its items knows it by
+// the id of the item, a strict one by that of the call.
+func (x *responsesExchange) checkReasoned(item responsesItem, thoughts []thought) *fault {
+	_, key, _ := strings.Cut(item.ID, "_")
+	_, key, known := strings.Cut(key, "r")
+	id := "rs_" + key
+	led := func(t thought) bool { return t.open || t.id == id }
+	if x.Strict && item.Type == "function_call" && x.issuedWithThought(item.CallID) {
+		known = true
+		led = func(t thought) bool { return t.open || slices.Contains(t.calls, item.CallID) }
+	} else if !x.stored {
+		return nil
+	}
+	if !known || slices.ContainsFunc(thoughts, led) {
+		return nil
+	}
+	message := fmt.Sprintf("Item '%s' of type '%s' was provided without its required 'reasoning' item",
+		clip(cmp.Or(item.ID, item.CallID), 100), item.Type)
+	if key != "" {
+		message += ": '" + clip(id, 100) + "'"
+	}
+	return bad("input", "", "%s.", message)
 }
 
 // readContent reads the content of a message or the output of a call: a text or a list of parts.
@@ -337,8 +486,12 @@ func (x *responsesExchange) readContent(role string, raw json.RawMessage, at str
 
 func (x *responsesExchange) asked() *turn { return &x.turn }
 
-// item makes the output item of a part, whole as far as the part goes.
-func (x *responsesExchange) item(p part, thought bool) object {
+// item makes the output item of a part, whole as far as the part goes. The id of what follows reasoning tells of it.
+func (x *responsesExchange) item(p part, r *reply) object {
+	key := p.key
+	if r.thought() {
+		key += "r" + r.parts[0].key
+	}
 	status := "completed"
 	if p.partial {
 		status = "incomplete"
@@ -358,13 +511,13 @@ func (x *responsesExchange) item(p part, thought bool) object {
 			item["summary"] = summary
 		}
 		if x.encrypted && !p.partial {
-			item["encrypted_content"] = x.sealer.sign("")
+			item["encrypted_content"] = x.sealer.seal("rs_" + p.key + " " + x.callIDs("call_", r))
 		}
 		return item
 	case call:
 		return object{
-			"id": "fc_" + p.key, "type": "function_call", "status": status, "name": p.name,
-			"call_id": callID("call_", p, thought), "arguments": p.text,
+			"id": "fc_" + key, "type": "function_call", "status": status, "name": p.name,
+			"call_id": x.callID("call_", p, r.thought()), "arguments": p.text,
 		}
 	default:
 		content := outputText(p.text)
@@ -372,7 +525,7 @@ func (x *responsesExchange) item(p part, thought bool) object {
 			content = refusalPart(p.text)
 		}
 		return object{
-			"id": "msg_" + p.key, "type": "message", "status": status, "role": "assistant",
+			"id": "msg_" + key, "type": "message", "status": status, "role": "assistant",
 			"content": []object{content},
 		}
 	}
@@ -412,7 +565,7 @@ func (x *responsesExchange) stream(plain *stream, r *reply) {
 	for group := range r.groups() {
 		first := len(output)
 		for i, p := range group {
-			item := x.item(p, r.thought())
+			item := x.item(p, r)
 			output = append(output, item)
 			s.event("response.output_item.added", object{"output_index": first + i, "item": opened(item)})
 		}
@@ -525,7 +678,7 @@ func (s *responsesStream) part(at position, list string, index int, frame, conte
 func (x *responsesExchange) whole(r *reply) any {
 	output := []object{}
 	for _, p := range r.parts {
-		output = append(output, x.item(p, r.thought()))
+		output = append(output, x.item(p, r))
 	}
 	return x.finished(output, r)
 }

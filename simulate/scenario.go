@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 type turn struct {
 	model    string
 	streamed bool
+	counts   bool // nothing but the size of the prompt is asked for
 
 	said     []string // by the user since the model last spoke
 	ruled    []string // by the system prompts
@@ -82,6 +84,15 @@ func (t *turn) see(p picture, source string) {
 
 // spoke marks a message of the model: what stands before it has been answered.
 func (t *turn) spoke() { t.said, t.results, t.fresh = nil, nil, 0 }
+
+// size is the tokens of the prompt.
+func (t *turn) size() int {
+	size := replyOverhead
+	for _, s := range t.segments {
+		size += s.tokens
+	}
+	return size
+}
 
 // offer adds the tools to the start of the prompt.
 func (t *turn) offer(name string, schema json.RawMessage) {
@@ -207,21 +218,37 @@ func fragments(parts []part) iter.Seq2[int, string] {
 var scenarioWords = map[string]bool{
 	"think": true, "redacted": true, "call": true, "parallel": true, "interleaved": true, "image": true, "error": true,
 	"fail": true, "cut": true, "clean": true, "slow": true, "long": true, "length": true, "refuse": true, "filter": true,
-	"empty": true, "paint": true, "say": true, "block": true,
+	"empty": true, "paint": true, "say": true, "block": true, "webpage": true, noQuota: true, tooLong: true,
 }
+
+// The errors that are asked for by their code.
+const (
+	noQuota = "insufficient_quota"
+	tooLong = "context_length_exceeded"
+)
 
 // plan decides the answer, or the HTTP error that takes its place.
 func (t *turn) plan(now time.Time) (*reply, *fault) {
 	t.prompt, t.system = strings.Join(t.said, "\n"), strings.Join(t.ruled, "\n")
-	if m := errorStatus.FindStringSubmatch(t.prompt); m != nil {
-		status, _ := strconv.Atoi(m[1])
-		return nil, &fault{status: status}
-	}
 	said := map[string]bool{}
 	for _, word := range words(t.prompt) {
 		if word = strings.ToLower(word); scenarioWords[word] {
 			said[word] = true
 		}
+	}
+	if m := errorStatus.FindStringSubmatch(t.prompt); m != nil {
+		f := &fault{page: said["webpage"], retryDate: strings.EqualFold(m[2], "until")}
+		f.status, _ = strconv.Atoi(m[1])
+		f.retryAfter, _ = strconv.Atoi(m[3])
+		return nil, f
+	}
+	switch {
+	case said["webpage"]:
+		return nil, &fault{status: http.StatusOK, page: true}
+	case said[noQuota]:
+		return nil, &fault{status: http.StatusTooManyRequests, code: noQuota}
+	case said[tooLong]:
+		return nil, &fault{status: http.StatusBadRequest, code: tooLong}
 	}
 
 	r := &reply{slow: said["slow"], interleaved: said["interleaved"], clean: said["clean"]}

@@ -36,7 +36,7 @@ var (
 	namedValue  = regexp.MustCompile(`(\w+)\s*[=:]\s*(?:"([^"]*)"|([^\s,;]+))`)
 	quotedText  = regexp.MustCompile(`["“]([^"”]+)["”]`)
 	jsonNumber  = regexp.MustCompile(`-?(?:0|[1-9]\d*)(?:\.\d+)?`)
-	errorStatus = regexp.MustCompile(`(?i)\berror\s+([45]\d\d)\b`)
+	errorStatus = regexp.MustCompile(`(?i)\berror\s+([45]\d\d)\b(?:\s+(after|until)\s+(\d{1,6})\b)?`)
 )
 
 // newFiller collects what the prompt offers: quoted texts first, then names, then longer words that are neither a

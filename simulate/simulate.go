@@ -12,7 +12,10 @@
 //	image        a description of the pictures that were sent
 //	paint        a picture (generateContent, Interactions); think: pictures in the thinking, too
 //	say          speech (generateContent, Interactions)
-//	error 429    an HTTP error, any status from 400 to 599
+//	error 429    an HTTP error, any status from 400 to 599; error 429 after 7: to be tried again after seven seconds;
+//	             error 429 until 7: the same, said as a date
+//	insufficient_quota, context_length_exceeded   the error that says so
+//	webpage      a page of HTML; error 502 webpage: with this status
 //	fail         an error inside the stream
 //	cut          the connection breaks; cut and clean: the body just ends
 //	slow         the first byte late and every chunk late, in multiples of the pace
@@ -52,7 +55,8 @@ type Options struct {
 
 	// Strict adds the checks that only some providers of a protocol make. Chat: a turn with calls that was answered
 	// with reasoning comes back with its reasoning field. Responses: max_output_tokens is at least 16, and the outputs
-	// of calls stand before the next message. Messages: adaptive thinking comes back before its calls, too.
+	// of calls stand before the next message; a call that reasoning led to comes back after it. Messages: adaptive
+	// thinking comes back before its calls, too.
 	Strict bool
 	// RawReasoning makes Responses show the thinking itself, as servers of open-weight models do, and accept reasoning
 	// items without a summary. Otherwise it shows a summary, and only to those who ask for one.
@@ -99,9 +103,28 @@ type exchange interface {
 }
 
 // endsIn returns a function that knows a path by its end.
-func endsIn(end string) func(string) bool {
-	return func(path string) bool { return strings.HasSuffix(path, end) }
+func endsIn(ends ...string) func(string) bool {
+	return func(path string) bool {
+		return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(path, end) })
+	}
 }
+
+// counter is a request for the tokens of a prompt, which passed the checks that its protocol makes of one to be answered.
+type counter struct {
+	turn
+	body func(tokens int) object
+}
+
+func newCounter(t turn, body func(int) object) *counter {
+	t.streamed, t.counts = false, true
+	return &counter{t, body}
+}
+
+func (x *counter) asked() *turn { return &x.turn }
+
+func (x *counter) stream(*stream, *reply) {}
+
+func (x *counter) whole(r *reply) any { return x.body(r.usage.input) }
 
 // fault is an HTTP error. A protocol fills in the fields that are empty from the status.
 type fault struct {
@@ -111,7 +134,9 @@ type fault struct {
 	param      string
 	message    string
 	retryAfter int      // seconds
+	retryDate  bool     // which the header says as a date
 	details    []object // of Google
+	page       bool     // HTML in place of the protocol's object
 }
 
 // Chat returns a provider of Chat Completions: POST …/chat/completions, GET …/models.
@@ -120,16 +145,17 @@ func Chat(o Options) *Provider {
 	return &Provider{c, chat{openai{c}}, endsIn("/chat/completions"), "x-request-id"}
 }
 
-// Responses returns a provider of the Responses API: POST …/responses, GET …/models.
+// Responses returns a provider of the Responses API: POST …/responses, POST …/responses/input_tokens, GET …/models.
 func Responses(o Options) *Provider {
 	c := newCore(o)
-	return &Provider{c, responses{openai{c}}, endsIn("/responses"), "x-request-id"}
+	return &Provider{c, responses{openai{c}}, endsIn("/responses", "/responses/input_tokens"), "x-request-id"}
 }
 
-// Messages returns a provider of the Anthropic Messages API: POST …/v1/messages, GET …/v1/models with paging.
+// Messages returns a provider of the Anthropic Messages API: POST …/v1/messages, POST …/v1/messages/count_tokens, GET
+// …/v1/models with paging.
 func Messages(o Options) *Provider {
 	c := newCore(o)
-	return &Provider{c, messages{c}, endsIn("/v1/messages"), "request-id"}
+	return &Provider{c, messages{c}, endsIn("/v1/messages", "/v1/messages/count_tokens"), "request-id"}
 }
 
 // admitKey compares a key with the one that is asked for.
@@ -166,8 +192,15 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(p.requestID, requestID)
 	refuse := func(f *fault) {
 		body := p.wire.refusal(f, r, w.Header())
-		if f.retryAfter > 0 {
+		switch after := time.Duration(f.retryAfter) * time.Second; {
+		case f.retryDate:
+			w.Header().Set("Retry-After", p.Now().Add(after).UTC().Format(http.TimeFormat))
+		case after > 0:
 			w.Header().Set("Retry-After", strconv.Itoa(f.retryAfter))
+		}
+		if f.page {
+			writePage(w, f.status)
+			return
 		}
 		writeJSON(w, f.status, body)
 	}
@@ -221,7 +254,11 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(f)
 		return
 	}
-	answer.usage.input, answer.usage.cached = p.prefixes.count(t.model, t.segments)
+	if t.counts {
+		answer = &reply{usage: usage{input: t.size()}}
+	} else {
+		answer.usage.input, answer.usage.cached = p.prefixes.count(t.model, t.segments)
+	}
 
 	s := &stream{w: w, control: control, ctx: r.Context(), pace: p.Pace}
 	if answer.slow {
@@ -249,6 +286,15 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = control.Flush()
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// writePage writes what stands before providers: a page for people, as proxies and wrong addresses answer.
+func writePage(w http.ResponseWriter, status int) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	title := strconv.Itoa(status) + " " + http.StatusText(status)
+	_, _ = io.WriteString(w, "<!DOCTYPE html>\n<html>\n<head><title>"+title+"</title></head>\n<body>\n<center><h1>"+title+
+		"</h1></center>\n<hr><center>simulated</center>\n</body>\n</html>\n")
 }
 
 func writeJSON(w http.ResponseWriter, status int, body any) {
