@@ -66,6 +66,8 @@ type contentPart struct {
 	}
 	ExecutableCode      json.RawMessage
 	CodeExecutionResult json.RawMessage
+	ToolCall            json.RawMessage // of a tool that the API runs itself
+	ToolResponse        json.RawMessage
 
 	at       string // where it stands in the request
 	position int    // of the content in the request, from 1
@@ -297,7 +299,7 @@ func (x *contentExchange) readModel(parts []contentPart, current bool) (calls []
 			x.say("model", *p.Text)
 		case p.FunctionResponse != nil:
 			return nil, argument("Please ensure that function response turn comes immediately after a function call turn.")
-		case p.FileData == nil && p.ExecutableCode == nil && p.CodeExecutionResult == nil:
+		case p.FileData == nil && p.ExecutableCode == nil && p.CodeExecutionResult == nil && p.ToolCall == nil && p.ToolResponse == nil:
 			return nil, noData(p.at)
 		}
 	}

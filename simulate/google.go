@@ -112,7 +112,7 @@ func speaks(model string) bool { return strings.Contains(strings.ToLower(model),
 func (google) refusal(f *fault, r *http.Request, _ http.Header) any {
 	f.fill(map[string]fault{
 		noQuota: {message: "You exceeded your current quota, please check your plan and billing details.", details: []object{{
-			"@type": "type.googleapis.com/google.rpc.QuotaFailure",
+			"@type":      "type.googleapis.com/google.rpc.QuotaFailure",
 			"violations": []object{{"quotaId": "GenerateRequestsPerDayPerProjectPerModel", "quotaValue": "1000"}},
 		}}},
 		tooLong: {message: "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."},

@@ -145,7 +145,7 @@ type messagesBlock struct {
 	ToolUseID    string `json:"tool_use_id"`
 	Content      json.RawMessage
 	IsError      bool `json:"is_error"`
-	Source       *messagesSource
+	Source       json.RawMessage
 	CacheControl json.RawMessage `json:"cache_control"`
 
 	at string // where it stands in the request
@@ -161,9 +161,9 @@ type messagesExchange struct {
 	messages
 	turn
 	id      string
-	caching bool // a cache_control stands somewhere
-	omitted bool // the text of thinking is not to be shown
-	budget  bool // thinking is enabled with a budget, so that it must come back before tool calls
+	caching bool            // a cache_control stands somewhere
+	omitted bool            // the text of thinking is not to be shown
+	budget  bool            // thinking is enabled with a budget, so that it must come back before tool calls
 	ids     map[string]bool // of all calls
 }
 
@@ -588,7 +588,7 @@ func (x *messagesExchange) readUser(blocks, calls []messagesBlock) *fault {
 			if b.Source == nil {
 				return invalid("%s.document.source: Field required", b.at)
 			}
-			x.say("document", b.Source.Data+b.Source.URL)
+			x.say("document", string(b.Source))
 		case "tool_result":
 			name, ok := names[b.ToolUseID]
 			if !ok {
@@ -646,7 +646,12 @@ func (x *messagesExchange) readResult(b messagesBlock) (string, *fault) {
 }
 
 func (x *messagesExchange) readImage(b messagesBlock) *fault {
-	source := b.Source
+	var source *messagesSource
+	if b.Source != nil {
+		if f := decodeBlock(b.Source, &source, b.at+".image.source"); f != nil {
+			return f
+		}
+	}
 	if source == nil {
 		return invalid("%s.image.source: Field required", b.at)
 	}

@@ -219,10 +219,10 @@ func (x *responsesExchange) readInput(raw json.RawMessage) *fault {
 // stands before what it led to.
 func (x *responsesExchange) readItems(items []json.RawMessage) *fault {
 	t := &x.turn
-	seen := map[string]bool{}  // ids of items
-	calls := map[string]bool{} // ids of calls
-	var thoughts []thought     // since the model was last spoken to
-	bare := ""                 // the reasoning that nothing follows yet
+	seen := map[string]bool{}   // ids of items
+	calls := map[string]bool{}  // ids of calls
+	var thoughts []thought      // since the model was last spoken to
+	bare := ""                  // the reasoning that nothing follows yet
 	open := map[string]string{} // calls without an output: id to name
 	var ids []string            // of all calls, in order
 	checkOutputs := func() *fault {
@@ -236,9 +236,15 @@ func (x *responsesExchange) readItems(items []json.RawMessage) *fault {
 
 	for i, raw := range items {
 		at := fmt.Sprintf("input[%d]", i)
-		var item responsesItem
-		if f := decode(raw, &item, at); f != nil {
+		var head struct{ Type, ID string }
+		if f := decode(raw, &head, at); f != nil {
 			return f
+		}
+		item := responsesItem{Type: head.Type, ID: head.ID}
+		if !slices.Contains(hostedItems, head.Type) {
+			if f := decode(raw, &item, at); f != nil {
+				return f
+			}
 		}
 		if item.Type == "" && item.Role != "" {
 			item.Type = "message"
