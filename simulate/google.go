@@ -22,7 +22,8 @@ type google struct {
 
 // Gemini returns a provider of the Gemini API: POST …/v1beta/models/{m}:generateContent, :streamGenerateContent,
 // :embedContent, :batchEmbedContents and :countTokens, POST …/v1beta/interactions, GET …/v1beta/models with paging. The
-// names of models that embed hold "embed", of those that speak "tts"; those of Gemini 1 and 2 take calls unsigned.
+// names of models that embed hold "embed", of those that speak "tts"; those of Gemini 1 and 2 take calls unsigned. A
+// thought signature is one of the call, text or media that it was given with.
 func Gemini(o Options) *Provider {
 	c := newCore(o)
 	return &Provider{c, google{core: c}, func(path string) bool {
@@ -122,7 +123,7 @@ func (google) refusal(f *fault, r *http.Request, _ http.Header) any {
 		403: {message: "The caller does not have permission"},
 		413: {message: "Request payload size exceeds the limit: 33554432 bytes."},
 		429: {message: "You exceeded your current quota, please check your plan and billing details.", details: []object{
-			{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1s"},
+			{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": fmt.Sprintf("%ds", cmp.Or(f.retryAfter, 1))},
 		}},
 		500: {message: "An internal error has occurred. Please retry."},
 		503: {message: "The model is overloaded. Please try again later."},

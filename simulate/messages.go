@@ -444,6 +444,9 @@ func (x *messagesExchange) readMessages(all []messagesMessage) *fault {
 		}
 		calls = nil
 	}
+	if len(calls) > 0 { // at the end of a history that leaves the beginning of the answer
+		return x.readUser(nil, calls)
+	}
 	return nil
 }
 

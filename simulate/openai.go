@@ -28,13 +28,18 @@ func (o openai) models(*http.Request) (any, *fault) {
 	return object{"object": "list", "data": data}, nil
 }
 
-func (openai) refusal(f *fault, _ *http.Request, _ http.Header) any {
+func (openai) refusal(f *fault, r *http.Request, _ http.Header) any {
+	long := fault{param: "input", message: "Your input exceeds the context window of this model. Please adjust your input and try again."}
+	if r != nil && strings.HasSuffix(r.URL.Path, "/chat/completions") {
+		long = fault{param: "messages", message: "This model's maximum context length is 128000 tokens. However, your messages " +
+			"resulted in 130017 tokens. Please reduce the length of the messages."}
+	}
+	long.kind, long.code = "invalid_request_error", tooLong
 	f.fill(map[string]fault{
 		noQuota: {kind: noQuota, code: noQuota, message: "You exceeded your current quota, please check your plan and " +
 			"billing details. For more information on this error, read the docs: " +
 			"https://platform.openai.com/docs/guides/error-codes/api-errors."},
-		tooLong: {kind: "invalid_request_error", code: tooLong, param: "input", message: "Your input exceeds the context " +
-			"window of this model. Please adjust your input and try again."},
+		tooLong: long,
 	}, map[int]fault{
 		401: {kind: "invalid_request_error", code: "invalid_api_key", message: "Incorrect API key provided. " +
 			"Check the key that is sent as a bearer token."},

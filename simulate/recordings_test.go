@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"bytes"
 	"encoding/csv"
 	"net/http"
 	"net/http/httptest"
@@ -58,10 +59,11 @@ func replays(t *testing.T) (all []recording) {
 }
 
 // TestRecordedReplays makes sure that what a real provider took as the history of a conversation is taken here, too: all
-// checks but that of the proof itself, which only its issuer can make. What was refused was so for the documents that the
-// history points to, which are not simulated.
+// checks but that of the proof itself, which only its issuer can make. With that check, histories with proofs are
+// refused. What the real one refused was so for the documents that the history points to, which are not simulated.
 func TestRecordedReplays(t *testing.T) {
 	refusedDocument := regexp.MustCompile(`unsupported_file|Cannot fetch content from the provided URL`)
+	foreign := regexp.MustCompile("Invalid `signature` in `thinking` block|could not be verified|Corrupted thought signature")
 	providers := map[string]func(Options) *Provider{
 		"openai-chat": Chat, "openai-responses": Responses, "anthropic-messages": Messages, "gemini-generate-content": Gemini,
 	}
@@ -87,18 +89,30 @@ func TestRecordedReplays(t *testing.T) {
 			route = "/v1beta/models/" + r.model + method
 		}
 		provider := make(options)
-		provider.sealer.trusted = func(proof string) bool { proofs++; return len(proof) > 40 }
+		shown := 0
+		provider.sealer.trusted = func(proof string) bool { shown++; return len(proof) > 40 }
 		t.Run(r.path, func(t *testing.T) {
 			counts[r.protocol]++
-			w := httptest.NewRecorder()
-			posted := httptest.NewRequest(http.MethodPost, route, strings.NewReader(string(r.request)))
-			posted.Header.Set("Anthropic-Version", "2023-06-01")
-			provider.ServeHTTP(w, posted)
+			post := func() *httptest.ResponseRecorder {
+				w := httptest.NewRecorder()
+				request := httptest.NewRequest(http.MethodPost, route, bytes.NewReader(r.request))
+				request.Header.Set("Anthropic-Version", "2023-06-01")
+				provider.ServeHTTP(w, request)
+				return w
+			}
+			w := post()
 			if r.status != "200" && !refusedDocument.Match(r.answer) {
 				t.Fatalf("recorded with %s: %.400s", r.status, r.answer)
 			}
 			if w.Code != http.StatusOK {
 				t.Errorf("refused with %d: %.400s", w.Code, w.Body)
+			}
+			if proofs += shown; shown == 0 {
+				return
+			}
+			provider.sealer.trusted = nil
+			if w := post(); w.Code != http.StatusBadRequest || !foreign.Match(w.Body.Bytes()) {
+				t.Errorf("foreign proofs: %d, %.400s", w.Code, w.Body)
 			}
 		})
 	}

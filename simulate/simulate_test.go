@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -411,6 +412,111 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestTokenCounters makes sure that a counted prompt costs what its answer says, in the history of a call, too, and that
+// counting is refused where answering would be.
+func TestTokenCounters(t *testing.T) {
+	for _, c := range []struct{ protocol, path, count string }{
+		{"messages", "/v1/messages/count_tokens", "input_tokens"},
+		{"responses", "/v1/responses/input_tokens", "input_tokens"},
+		{"gemini", "/v1beta/models/gemini-3.8-flash:countTokens", "totalTokens"},
+	} {
+		t.Run(c.protocol, func(t *testing.T) {
+			r := replayProtocols()[slices.IndexFunc(replayProtocols(), func(r replayed) bool { return r.protocol == c.protocol })]
+			p := dialHandler(t, c.protocol, r.make(Options{Key: "k"}))
+			for _, name := range []string{"Authorization", "X-Goog-Api-Key"} {
+				p.header.Set(name, strings.TrimPrefix("Bearer k", map[string]string{"X-Goog-Api-Key": "Bearer "}[name]))
+			}
+			if c.protocol == "gemini" {
+				p = p.to("/v1beta/models/gemini-3.8-flash:generateContent")
+			}
+			s := r.answer(p, "think, call for Oslo")
+			counter := p.to(c.path)
+			for _, steps := range [][]step{{}, {s}} {
+				body := r.history(steps, false)
+				var sent fields
+				_ = json.Unmarshal([]byte(body), &sent)
+				delete(sent, "max_tokens")
+				delete(sent, "stream")
+				delete(sent, "include")
+				counted := counter.whole(encode(sent))
+				usage := p.whole(body)
+				want := usage.at("usage.input_tokens").number() + usage.at("usageMetadata.promptTokenCount").number()
+				if n := counted.at(c.count).number(); n != want || n < 20 {
+					t.Errorf("counted %s, answered %s", counted.json(), usage.json())
+				}
+				if c.protocol == "responses" && counted.at("object").text() != "response.input_tokens" {
+					t.Error(counted.json())
+				}
+			}
+			spoilt := s.copyOf()
+			spoilt.results = nil
+			find(spoilt.model, r.signed)[r.proof] = "Zm9yZWlnbg=="
+			body := r.history([]step{spoilt}, false)
+			var sent fields
+			_ = json.Unmarshal([]byte(body), &sent)
+			for _, name := range []string{"max_tokens", "stream", "include"} {
+				delete(sent, name)
+			}
+			if response, text, _ := counter.post(encode(sent)); response.StatusCode != 400 {
+				t.Errorf("a foreign proof: %d %s", response.StatusCode, text)
+			}
+			sent["temperature"] = 1
+			if response, text, _ := counter.post(encode(sent)); response.StatusCode != 400 || !strings.Contains(text, "temperature") {
+				t.Errorf("a field of answers: %d %s", response.StatusCode, text)
+			}
+			counter.header = http.Header{"Anthropic-Version": {"2023-06-01"}}
+			if response, _, _ := counter.post(body); response.StatusCode < 400 || response.StatusCode > 403 || response.StatusCode == 402 {
+				t.Errorf("without a key: %d", response.StatusCode)
+			}
+		})
+	}
+}
+
+// TestFaults makes sure that every protocol says in its own words when to come back, that the quota is used up and that
+// the prompt is too long, and shows a page where it is asked for one.
+func TestFaults(t *testing.T) {
+	requests := map[string]func(string) string{
+		"chat": func(s string) string { return ask("chat", s) }, "responses": func(s string) string { return ask("responses", s) },
+		"messages": func(s string) string { return ask("messages", s) }, "gemini": func(s string) string { return askGemini(s) },
+		"interactions": func(s string) string { return askInteraction(s) },
+		"bedrock": func(s string) string {
+			return strings.Replace(ask("messages", s), `"model":"m"`, `"anthropic_version":"bedrock-2023-05-31"`, 1)
+		},
+	}
+	quota := map[string]string{
+		"chat": `"code":"insufficient_quota"`, "responses": `"type":"insufficient_quota"`, "messages": "Your credit balance is too low",
+		"gemini": "RESOURCE_EXHAUSTED", "interactions": "QuotaFailure", "bedrock": "Too many tokens per day",
+	}
+	long := map[string]string{
+		"chat": "This model's maximum context length is", "responses": "Your input exceeds the context window", "messages": "prompt is too long: ",
+		"gemini": "exceeds the maximum number of tokens allowed", "interactions": "INVALID_ARGUMENT", "bedrock": "Input is too long",
+	}
+	now := time.Date(2026, 4, 1, 12, 0, 0, 0, time.UTC)
+	for protocol, request := range requests {
+		p := dial(t, protocol, Options{Now: func() time.Time { return now }})
+		for _, c := range []struct {
+			prompt, after, want string
+			status              int
+		}{
+			{"error 429 after 7", "7", "", 429},
+			{"error 503 until 70, please", "Wed, 01 Apr 2026 12:01:10 GMT", "", 503},
+			{"error 529", "", "", 529},
+			{"insufficient_quota", "", quota[protocol], map[string]int{"messages": 400}[protocol]},
+			{"context_length_exceeded", "", long[protocol], 400},
+			{"webpage", "", "<h1>200 OK</h1>", 200},
+			{"a webpage with error 502", "", "<h1>502 Bad Gateway</h1>", 502},
+		} {
+			response, text, err := p.post(request(c.prompt))
+			if response.StatusCode != cmp.Or(c.status, 429) || err != nil || response.Header.Get("Retry-After") != c.after || !strings.Contains(text, c.want) {
+				t.Errorf("%s, %s: %d, %v, Retry-After %q, %s", protocol, c.prompt, response.StatusCode, err, response.Header.Get("Retry-After"), text)
+			}
+			if html := strings.HasPrefix(response.Header.Get("Content-Type"), "text/html"); html != strings.HasPrefix(c.want, "<") || !html && !json.Valid([]byte(text)) {
+				t.Errorf("%s, %s: %s %s", protocol, c.prompt, response.Header.Get("Content-Type"), text)
+			}
+		}
+	}
+}
+
 func TestLongAnswerHasManyChunks(t *testing.T) {
 	for _, protocol := range protocols {
 		all := frames(t, dial(t, protocol, Options{}).ok(ask(protocol, "a long story of Oslo", `"stream":true`)))
@@ -437,6 +543,7 @@ func FuzzRequests(f *testing.F) {
 		tools := map[string]string{"chat": chatTools, "responses": responsesTools, "messages": messagesTools}[protocol]
 		f.Add(ask(protocol, "think, parallel interleaved calls, length", tools, `"stream":true`))
 		f.Add(ask(protocol, "redacted image error 999", `"stream":true`))
+		f.Add(ask(protocol, "webpage error 503 until 7"))
 	}
 	f.Add(`{"model":"m","messages":[null,{"role":"user","content":[null]}],"max_tokens":1}`)
 	f.Add(`{"model":"m","input":[null,{"role":"user","content":[null,{"type":"input_image"}]}]}`)
@@ -450,7 +557,8 @@ func FuzzRequests(f *testing.F) {
 		"/chat/completions": Chat(Options{}), "/responses": Responses(Options{}), "/v1/messages": Messages(Options{}),
 		"/v1/embeddings": Embeddings(Options{}), "/model/m/invoke-with-response-stream": Bedrock(Options{}),
 		"/v1beta/models/m:streamGenerateContent": gemini, "/v1beta/models/m:countTokens": gemini, "/v1beta/interactions": gemini,
-		"/v1beta/models/embed:batchEmbedContents": gemini,
+		"/v1beta/models/embed:batchEmbedContents": gemini, "/v1/messages/count_tokens": Messages(Options{}),
+		"/v1/responses/input_tokens": Responses(Options{}),
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		for route, provider := range providers {
@@ -465,6 +573,9 @@ func FuzzRequests(f *testing.F) {
 				}()
 				provider.ServeHTTP(w, r)
 			}()
+			if strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
+				continue
+			}
 			if w.Code != http.StatusOK && (!json.Valid(w.Body.Bytes()) || !strings.Contains(strings.ToLower(w.Body.String()), `"message":"`)) {
 				t.Errorf("%s: status %d, %s", route, w.Code, w.Body)
 			}
