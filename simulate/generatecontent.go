@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"regexp"
 	"slices"
@@ -275,7 +276,7 @@ func (x *contentExchange) readModel(parts []contentPart, current bool) (calls []
 	for i, p := range parts {
 		signed := p.ThoughtSignature != nil && *p.ThoughtSignature != ""
 		if signed {
-			if f := x.checkSignature(*p.ThoughtSignature, p.at+".thought_signature", signedSubjects(parts, i)...); f != nil {
+			if f := x.checkSignature(*p.ThoughtSignature, p.at+".thought_signature", signedSubjects(parts, i)); f != nil {
 				return nil, f
 			}
 		}
@@ -306,38 +307,59 @@ func (x *contentExchange) readModel(parts []contentPart, current bool) (calls []
 	return calls, nil
 }
 
-// signedSubjects returns what the signature of a part may be about: the part, and of texts the whole text that ends with
+// signedSubjects yields what the signature of a part may be about: the part, and of texts the whole text that ends with
 // it, which may come back in pieces. That of a thought is about what follows.
-func signedSubjects(parts []contentPart, at int) []string {
-	of := func(i int) string {
-		switch p := parts[i]; {
-		case p.FunctionCall != nil:
-			return callSubject(p.FunctionCall.Name, p.FunctionCall.Args)
-		case p.InlineData != nil:
-			raw, _ := decodeBytes(p.InlineData.Data)
-			return mediaSubject(raw)
-		case p.Text != nil:
-			text := ""
-			for ; i >= 0 && parts[i].Text != nil && !parts[i].Thought; i-- {
-				text = *parts[i].Text + text
+func signedSubjects(parts []contentPart, at int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		p := parts[at]
+		switch {
+		case p.Text == nil || p.Thought:
+			if !yield(p.subject()) {
+				return
 			}
-			return textSubject(text)
+		default:
+			begin := at
+			for begin > 0 && parts[begin-1].Text != nil && !parts[begin-1].Thought {
+				begin--
+			}
+			_ = yield(p.subject()) && yield(wholeText(parts[begin:at+1]))
+			return
 		}
-		return ""
-	}
-	if !parts[at].Thought {
-		if text := parts[at].Text; text != nil {
-			return []string{of(at), textSubject(*text)}
+		for i := at + 1; p.Thought && i < len(parts); i++ {
+			subject := parts[i].subject()
+			if begin := i; parts[i].Text != nil && !parts[i].Thought {
+				for i+1 < len(parts) && parts[i+1].Text != nil && !parts[i+1].Thought {
+					i++
+				}
+				subject = wholeText(parts[begin : i+1])
+			}
+			if !parts[i].Thought && !yield(subject) {
+				return
+			}
 		}
-		return []string{of(at)}
 	}
-	var subjects []string
-	for i := range parts {
-		if i >= at && (i == at || !parts[i].Thought) {
-			subjects = append(subjects, of(i))
-		}
+}
+
+func wholeText(parts []contentPart) string {
+	var text strings.Builder
+	for _, p := range parts {
+		text.WriteString(*p.Text)
 	}
-	return subjects
+	return textSubject(text.String())
+}
+
+// subject is what a signature on the part is about.
+func (p contentPart) subject() string {
+	switch {
+	case p.FunctionCall != nil:
+		return callSubject(p.FunctionCall.Name, p.FunctionCall.Args)
+	case p.InlineData != nil:
+		raw, _ := decodeBytes(p.InlineData.Data)
+		return mediaSubject(raw)
+	case p.Text != nil:
+		return textSubject(*p.Text)
+	}
+	return ""
 }
 
 // signs reports whether calls of the model must be signed.

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"net/http"
 	"slices"
@@ -385,7 +386,7 @@ func subjectOf(p part) string {
 }
 
 // checkSignature refuses a signature that was not issued here for one of the subjects.
-func (g google) checkSignature(signature, at string, subjects ...string) *fault {
+func (g google) checkSignature(signature, at string, subjects iter.Seq[string]) *fault {
 	if signature == placeholderSignature {
 		return nil
 	}
@@ -394,10 +395,12 @@ func (g google) checkSignature(signature, at string, subjects ...string) *fault 
 		return argument("Invalid value at '%s' (TYPE_BYTES), Base64 decoding failed for %q", at, clip(signature, 100))
 	}
 	proof := base64.StdEncoding.EncodeToString(raw)
-	switch {
-	case slices.ContainsFunc(subjects, func(subject string) bool { return g.sealer.verify(proof, "thought "+subject) }):
-		return nil
-	case g.account != nil:
+	for subject := range subjects {
+		if g.sealer.verify(proof, "thought "+subject) {
+			return nil
+		}
+	}
+	if g.account != nil {
 		return argument("Unable to submit request because Thought signature is not valid.")
 	}
 	return argument("Corrupted thought signature.")

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"net/http"
 	"slices"
@@ -325,7 +326,7 @@ func (x *interactionExchange) readHistory(steps []interactionStep) *fault {
 			}
 		}
 		if s.Signature != "" {
-			if f := x.checkSignature(s.Signature, s.at+".signature", stepSubjects(steps[i:])...); f != nil {
+			if f := x.checkSignature(s.Signature, s.at+".signature", stepSubjects(steps[i:])); f != nil {
 				return f
 			}
 		}
@@ -392,33 +393,39 @@ func (x *interactionExchange) readHistory(steps []interactionStep) *fault {
 	return unanswered()
 }
 
-// stepSubjects returns what the signature of the first step may be about: what it led to in this turn of the model, a
+// stepSubjects yields what the signature of the first step may be about: what it led to in this turn of the model, a
 // text of nothing if that is nothing.
-func stepSubjects(steps []interactionStep) (subjects []string) {
-	for _, s := range steps {
-		if s.Type == "user_input" || s.Type == "function_result" {
-			break
-		}
-		switch s.Type {
-		case "function_call":
-			subjects = append(subjects, callSubject(s.Name, s.Arguments))
-		case "model_output":
-			var all []interactionContent
-			_ = json.Unmarshal(s.Content, &all)
-			text := ""
-			for _, c := range all {
-				text += c.Text
-				subjects = append(subjects, textSubject(text))
-				if raw, ok := decodeBytes(c.Data); ok && c.Data != "" {
-					subjects = append(subjects, mediaSubject(raw))
+func stepSubjects(steps []interactionStep) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		nothing := true
+		for _, s := range steps {
+			switch s.Type {
+			case "user_input", "function_result":
+				_ = nothing && yield(textSubject(""))
+				return
+			case "function_call":
+				nothing = false
+				if !yield(callSubject(s.Name, s.Arguments)) {
+					return
+				}
+			case "model_output":
+				nothing = false
+				var all []interactionContent
+				_ = json.Unmarshal(s.Content, &all)
+				var text strings.Builder
+				for _, c := range all {
+					text.WriteString(c.Text)
+					if raw, ok := decodeBytes(c.Data); ok && len(raw) > 0 && !yield(mediaSubject(raw)) {
+						return
+					}
+				}
+				if !yield(textSubject(text.String())) {
+					return
 				}
 			}
 		}
+		_ = nothing && yield(textSubject(""))
 	}
-	if subjects == nil {
-		subjects = []string{textSubject("")}
-	}
-	return subjects
 }
 
 // thoughtSubject is what a thought step is signed about: the first thing after the thoughts.

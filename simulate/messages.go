@@ -453,8 +453,15 @@ func (x *messagesExchange) readMessages(all []messagesMessage) *fault {
 // readAssistant reads a turn of the model and returns its calls. The last such turn must show the thinking before them.
 // What tools of the provider did is taken as it comes: none is simulated.
 func (x *messagesExchange) readAssistant(blocks []messagesBlock, last bool) (calls []messagesBlock, f *fault) {
-	thought := false
+	thought, next := false, -1 // the call that comes next
 	for i, b := range blocks {
+		for next < len(blocks) && (next < i || blocks[next].Type != "tool_use") {
+			next++
+		}
+		var call *messagesBlock
+		if next < len(blocks) {
+			call = &blocks[next]
+		}
 		x.caching = x.caching || b.CacheControl != nil
 		switch b.Type {
 		case "text":
@@ -467,13 +474,13 @@ func (x *messagesExchange) readAssistant(blocks []messagesBlock, last bool) (cal
 			case b.Signature == nil:
 				return nil, invalid("%s.thinking.signature: Field required", b.at)
 			}
-			if f := x.checkThinking(*b.Signature, b.Thinking, blocks[i:], last, "signature"); f != nil {
+			if f := x.checkThinking(b, *b.Signature, b.Thinking, "signature", call, last); f != nil {
 				return nil, f
 			}
 			thought = true
 			x.say("thinking", b.Thinking+*b.Signature)
 		case "redacted_thinking":
-			if f := x.checkThinking(b.Data, "", blocks[i:], last, "data"); f != nil {
+			if f := x.checkThinking(b, b.Data, "", "data", call, last); f != nil {
 				return nil, f
 			}
 			thought = true
@@ -518,26 +525,25 @@ func (x *messagesExchange) signThinking(shown string, r *reply) string {
 	return x.sealer.seal(hex.EncodeToString(sum[:]) + " " + x.callIDs("toolu_01", r))
 }
 
-// checkThinking refuses thinking that was not issued here, and that was altered or stands in another place. The blocks
-// begin with it; the field holds its proof.
-func (x *messagesExchange) checkThinking(proof, shown string, blocks []messagesBlock, last bool, field string) *fault {
-	wrong := invalid("%s: Invalid `%s` in `%s` block", blocks[0].at, field, blocks[0].Type)
+// checkThinking refuses thinking that was not issued here, and that was altered or stands in another place: not before
+// a call that it led to. The field holds its proof.
+func (x *messagesExchange) checkThinking(b messagesBlock, proof, shown, field string, next *messagesBlock, last bool) *fault {
+	wrong := invalid("%s: Invalid `%s` in `%s` block", b.at, field, b.Type)
 	about, ok := x.sealer.open(proof)
 	switch {
 	case !ok:
 		return wrong
-	case about == "":
+	case about == "": // of another provider
 		return nil
 	}
 	sum := sha256.Sum256([]byte(shown))
 	sealed, calls, _ := strings.Cut(about, " ")
-	next := slices.IndexFunc(blocks, func(b messagesBlock) bool { return b.Type == "tool_use" })
 	switch {
-	case sealed == hex.EncodeToString(sum[:]) && (next < 0 || slices.Contains(strings.Fields(calls), blocks[next].ID)):
+	case sealed == hex.EncodeToString(sum[:]) && (next == nil || slices.Contains(strings.Fields(calls), next.ID)):
 		return nil
 	case last:
 		return invalid("%s: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "+
-			"These blocks must remain as they were in the original response.", blocks[0].at)
+			"These blocks must remain as they were in the original response.", b.at)
 	}
 	return wrong
 }

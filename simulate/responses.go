@@ -221,7 +221,7 @@ func (x *responsesExchange) readItems(items []json.RawMessage) *fault {
 	t := &x.turn
 	seen := map[string]bool{}   // ids of items
 	calls := map[string]bool{}  // ids of calls
-	var thoughts []thought      // since the model was last spoken to
+	before := reasoned{}        // since the model was last spoken to
 	bare := ""                  // the reasoning that nothing follows yet
 	open := map[string]string{} // calls without an output: id to name
 	var ids []string            // of all calls, in order
@@ -256,7 +256,7 @@ func (x *responsesExchange) readItems(items []json.RawMessage) *fault {
 		case !fromModel && bare != "":
 			return withoutFollower(bare)
 		case !fromModel && item.Type == "message":
-			thoughts = nil
+			before = reasoned{}
 		}
 		seen[item.ID] = true
 		if item.Type != "reasoning" {
@@ -284,7 +284,7 @@ func (x *responsesExchange) readItems(items []json.RawMessage) *fault {
 				t.turns++
 			case "assistant":
 				t.spoke()
-				if f := x.checkReasoned(item, thoughts); f != nil {
+				if f := x.checkReasoned(item, before); f != nil {
 					return f
 				}
 			case "system", "developer":
@@ -304,7 +304,7 @@ func (x *responsesExchange) readItems(items []json.RawMessage) *fault {
 			if calls[item.CallID] {
 				return bad("input", "", "Duplicate 'call_id': %s.", item.CallID)
 			}
-			if f := x.checkReasoned(item, thoughts); f != nil {
+			if f := x.checkReasoned(item, before); f != nil {
 				return f
 			}
 			t.spoke()
@@ -326,13 +326,12 @@ func (x *responsesExchange) readItems(items []json.RawMessage) *fault {
 			if item.Summary == nil && !x.RawReasoning {
 				return missing(at + ".summary")
 			}
-			known, f := x.checkReasoning(item, at)
+			id, f := x.checkReasoning(item, before, at)
 			if f != nil {
 				return f
 			}
-			thoughts = append(thoughts, known)
 			if !x.RawReasoning {
-				bare = cmp.Or(item.ID, known.id)
+				bare = id
 			}
 			t.spoke()
 			t.say("reasoning", string(raw))
@@ -353,12 +352,9 @@ func (x *responsesExchange) readItems(items []json.RawMessage) *fault {
 	return checkOutputs()
 }
 
-// thought is what a proof of reasoning says.
-type thought struct {
-	id    string   // of the item
-	calls []string // that came with it
-	open  bool     // it says nothing: there is none, or one that is only trusted
-}
+// reasoned holds the ids of some reasoning items and of the calls that they led to. An empty one stands for reasoning
+// that does not say what it led to.
+type reasoned map[string]bool
 
 func withoutFollower(id string) *fault {
 	return bad("input", "", "Item '%s' of type 'reasoning' was provided without its required following item.", clip(id, 100))
@@ -374,57 +370,64 @@ func (x *responsesExchange) notFound(id string) *fault {
 	return &fault{status: http.StatusNotFound, param: "input", message: message}
 }
 
-// checkReasoning refuses reasoning without its proof, or with one that was issued elsewhere or for another item.
-func (x *responsesExchange) checkReasoning(item responsesItem, at string) (thought, *fault) {
+// checkReasoning refuses reasoning without its proof, or with one that was issued elsewhere or for another item. It adds
+// what the proof says to what is known, and returns the item's id.
+func (x *responsesExchange) checkReasoning(item responsesItem, known reasoned, at string) (string, *fault) {
 	proof := item.EncryptedContent
 	switch {
-	case proof == nil && x.RawReasoning:
-		return thought{open: true}, nil
-	case proof == nil && item.ID != "":
-		return thought{}, x.notFound(item.ID)
-	case proof == nil && x.Strict && x.encrypted:
-		return thought{}, missing(at + ".encrypted_content")
-	case proof == nil:
-		return thought{open: true}, nil
+	case proof != nil:
+	case x.RawReasoning:
+		known[""] = true
+		return item.ID, nil
+	case item.ID != "":
+		return "", x.notFound(item.ID)
+	case x.Strict && x.encrypted:
+		return "", missing(at + ".encrypted_content")
+	default:
+		known[""] = true
+		return "", nil
+	}
+	unverified := func(reason string) *fault {
+		what := clip(*proof, 12)
+		if item.ID != "" {
+			what = "for item " + clip(item.ID, 100)
+		}
+		return bad("", "invalid_encrypted_content", "The encrypted content %s could not be verified. Reason: %s", what, reason)
 	}
 	about, ok := x.sealer.open(*proof)
-	id, calls, _ := strings.Cut(about, " ")
+	all := strings.Fields(about)
 	switch {
-	case !ok && item.ID != "":
-		return thought{}, bad("", "invalid_encrypted_content", "The encrypted content for item %s could not be verified. "+
-			"Reason: Encrypted content could not be decrypted or parsed.", clip(item.ID, 100))
 	case !ok:
-		return thought{}, bad("", "invalid_encrypted_content", "The encrypted content %s could not be verified. Reason: "+
-			"Encrypted content could not be decrypted or parsed.", clip(*proof, 12))
-	case about == "":
-		return thought{id: item.ID, open: true}, nil
-	case item.ID != "" && item.ID != id:
-		return thought{}, bad("", "invalid_encrypted_content", "The encrypted content for item %s could not be verified. "+
-			"Reason: Encrypted content item_id did not match the target item id.", clip(item.ID, 100))
+		return "", unverified("Encrypted content could not be decrypted or parsed.")
+	case len(all) == 0: // of another provider
+		known[""] = true
+		return item.ID, nil
+	case item.ID != "" && item.ID != all[0]:
+		return "", unverified("Encrypted content item_id did not match the target item id.")
 	}
-	return thought{id: id, calls: strings.Fields(calls)}, nil
+	for _, id := range all {
+		known[id] = true
+	}
+	return all[0], nil
 }
 
 // checkReasoned refuses an item without the reasoning that led to it: a provider that remembers its items knows it by
 // the id of the item, a strict one by that of the call.
-func (x *responsesExchange) checkReasoned(item responsesItem, thoughts []thought) *fault {
-	_, key, _ := strings.Cut(item.ID, "_")
-	_, key, known := strings.Cut(key, "r")
-	id := "rs_" + key
-	led := func(t thought) bool { return t.open || t.id == id }
+func (x *responsesExchange) checkReasoned(item responsesItem, before reasoned) *fault {
+	id := x.reasoningOf(item.ID)
+	asked := id
 	if x.Strict && item.Type == "function_call" && x.issuedWithThought(item.CallID) {
-		known = true
-		led = func(t thought) bool { return t.open || slices.Contains(t.calls, item.CallID) }
+		asked = item.CallID
 	} else if !x.stored {
-		return nil
+		asked = ""
 	}
-	if !known || slices.ContainsFunc(thoughts, led) {
+	if asked == "" || before[asked] || before[""] {
 		return nil
 	}
 	message := fmt.Sprintf("Item '%s' of type '%s' was provided without its required 'reasoning' item",
 		clip(cmp.Or(item.ID, item.CallID), 100), item.Type)
-	if key != "" {
-		message += ": '" + clip(id, 100) + "'"
+	if id != "" {
+		message += ": '" + id + "'"
 	}
 	return bad("input", "", "%s.", message)
 }
@@ -492,12 +495,28 @@ func (x *responsesExchange) readContent(role string, raw json.RawMessage, at str
 
 func (x *responsesExchange) asked() *turn { return &x.turn }
 
-// item makes the output item of a part, whole as far as the part goes. The id of what follows reasoning tells of it.
-func (x *responsesExchange) item(p part, r *reply) object {
-	key := p.key
-	if r.thought() {
-		key += "r" + r.parts[0].key
+// itemKey is the key of a part in the id of its item, followed by that of the reasoning that led to it.
+func (x *responsesExchange) itemKey(p part, r *reply) string {
+	if !r.thought() {
+		return p.key
 	}
+	reasoning := r.parts[0].key
+	return p.key + x.sealer.mark(p.key+reasoning) + reasoning
+}
+
+// reasoningOf returns the id of the reasoning that led to an item, empty if there was none or if the item is not of this
+// provider.
+func (x *responsesExchange) reasoningOf(item string) string {
+	_, key, _ := strings.Cut(item, "_")
+	size := (len(key) - markSize) / 2
+	if size < 1 || len(key) != size+markSize+size || key[size:size+markSize] != x.sealer.mark(key[:size]+key[size+markSize:]) {
+		return ""
+	}
+	return "rs_" + key[size+markSize:]
+}
+
+// item makes the output item of a part, whole as far as the part goes.
+func (x *responsesExchange) item(p part, r *reply) object {
 	status := "completed"
 	if p.partial {
 		status = "incomplete"
@@ -522,7 +541,7 @@ func (x *responsesExchange) item(p part, r *reply) object {
 		return item
 	case call:
 		return object{
-			"id": "fc_" + key, "type": "function_call", "status": status, "name": p.name,
+			"id": "fc_" + x.itemKey(p, r), "type": "function_call", "status": status, "name": p.name,
 			"call_id": x.callID("call_", p, r.thought()), "arguments": p.text,
 		}
 	default:
@@ -531,7 +550,7 @@ func (x *responsesExchange) item(p part, r *reply) object {
 			content = refusalPart(p.text)
 		}
 		return object{
-			"id": "msg_" + key, "type": "message", "status": status, "role": "assistant",
+			"id": "msg_" + x.itemKey(p, r), "type": "message", "status": status, "role": "assistant",
 			"content": []object{content},
 		}
 	}
