@@ -229,7 +229,7 @@ func TestReplays(t *testing.T) {
 		"proof removed": "404: not found", "proof altered": unverified, "proof of another instance": unverified, "envelope": unverified, "empty proof": unverified,
 		"proofs swapped": otherItem, "thinking altered": "ok", "thinking removed": unreasoned, "thinking after the call": unreasoned, "call altered": "ok",
 		"thinking of the other step": "Duplicate item found with id rs_", "result removed": "No tool output found for function call", "orphan result": "No tool call found for function call output with call_id",
-		"result twice": "No tool call found for function call output with call_id", "call twice": "Duplicate", "thinking alone": unfollowed,
+		"result twice": "No tool call found for function call output with call_id", "call twice": "Duplicate", "thinking alone": unfollowed, "thinking alone, more words": unfollowed,
 	}
 	wants := map[string]map[string]string{
 		"messages": common(anthropic), "bedrock": common(anthropic), "gemini": common(google(corrupted)), "vertex": common(google(invalidOnVertex)),
@@ -280,6 +280,9 @@ func TestReplays(t *testing.T) {
 					"thinking removed": func(a, b *step) { b.model = slices.DeleteFunc(b.model, r.thought) },
 					"thinking alone": func(a, b *step) {
 						b.model, b.results = slices.DeleteFunc(b.model, r.call), nil
+					},
+					"thinking alone, more words": func(a, b *step) {
+						b.model, b.results = slices.DeleteFunc(b.model, r.call), []fields{{"role": "user", "content": "and?"}}
 					},
 					"thinking after the call": func(a, b *step) {
 						at := slices.IndexFunc(b.model, r.thought)
