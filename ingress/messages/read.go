@@ -101,7 +101,7 @@ func (r *reader) add(path string, item mmsp.Item) {
 // block adds the items of a block.
 func (r *reader) block(b *anthropic.BodyBlock) {
 	switch b.Type {
-	case "text":
+	case "text", "compaction":
 		r.add(b.Path, mmsp.Text(b.Text))
 	case "search_result":
 		r.add(b.Path, mmsp.Text(searchResult(b)))

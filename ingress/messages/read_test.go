@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -141,6 +143,11 @@ func TestReadMessages(t *testing.T) {
 				`{"type":"text.done","text":"\n","fidelity":{"a":1}},{"type":"text.done","text":"","fidelity":{"a":2}},` +
 				`{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"c1","fidelity":{"a":3}},{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"c2","fidelity":{"a":4}},` +
 				`{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"c3"}]}]`, "",
+		},
+		{
+			"a summary in the place of what stood before, and tools that come later",
+			`{"model":"m","max_tokens":9,"messages":[{"role":"assistant","content":[{"type":"compaction","content":"they met"}]},{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_reference","name":"f"}}]}]}`,
+			`[{"role":"assistant","content_items":[{"type":"text.done","text":"they met"}]}]`, "messages[1].content[0] (tool_addition)",
 		},
 		{
 			"a picture of the assistant's own",
@@ -330,5 +337,30 @@ func TestInterleavedThinkingMayTakeMore(t *testing.T) {
 	r.Header.Set("Anthropic-Version", "2099-01-01")
 	if _, err := New().Parse(r, []byte(`{"model":"m","max_tokens":1000,"thinking":{"type":"enabled","budget_tokens":2000},"messages":[]}`)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRecordedRequests reads what callers sent to the provider. Those that it refuses name what they ask for.
+func TestRecordedRequests(t *testing.T) {
+	folder := os.Getenv("MMSP_CORPUS")
+	if folder == "" {
+		t.Skip("MMSP_CORPUS is not set")
+	}
+	files, _ := filepath.Glob(filepath.Join(folder, "anthropic-messages", "*", "request.json"))
+	if len(files) == 0 {
+		t.Fatal("no requests")
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := parse("/v1/messages", string(data))
+		if err == nil {
+			_, err = c.Read(t.Context(), &ingress.Env{Peer: anthropicPeer})
+		}
+		if err != nil {
+			t.Log(file, err)
+		}
 	}
 }

@@ -47,7 +47,7 @@ type BodyBlock struct {
 	Path string // where it stands in the body
 	Type string
 
-	Text string // text; document: its context
+	Text string // text; document: its context; compaction: a summary of what stood before
 
 	Thinking  string // thinking
 	Signature string // thinking; empty: nobody signed it
@@ -223,17 +223,17 @@ func (r bodyReader) message() BodyMessage {
 
 // The types of blocks that a list may hold.
 var (
-	turnBlocks   = []string{"text", "image", "document", "search_result", "thinking", "redacted_thinking", "tool_use", "tool_result"}
+	turnBlocks   = []string{"text", "image", "document", "search_result", "thinking", "redacted_thinking", "tool_use", "tool_result", "compaction"}
 	resultBlocks = []string{"text", "image", "document", "search_result"}
 	sourceBlocks = []string{"text", "image"}
 	textBlocks   = []string{"text"}
 )
 
-// ProvidersOwn reports whether blocks of a type come from what a provider runs by itself: its tools, and its own summary
-// of a history. They may stand where other blocks stand, and nothing of them is read.
+// ProvidersOwn reports whether blocks of a type are about tools that a provider runs or finds by itself. They may stand
+// where other blocks stand, and nothing of them is read.
 func ProvidersOwn(kind string) bool {
 	switch kind {
-	case "server_tool_use", "mcp_tool_use", "tool_reference", "compaction":
+	case "server_tool_use", "mcp_tool_use", "tool_reference", "tool_addition", "tool_removal":
 		return true
 	}
 	return kind != "tool_result" && strings.HasSuffix(kind, "_tool_result")
@@ -289,6 +289,8 @@ func (r bodyReader) block(types []string) BodyBlock {
 		case "document.title", "search_result.title":
 			b.Title = r.String()
 		case "document.context":
+			b.Text = r.String()
+		case "compaction.content":
 			b.Text = r.String()
 		case "search_result.source":
 			b.Origin = r.String()
