@@ -1,0 +1,366 @@
+package chat
+
+import (
+	"encoding/base64"
+	"fmt"
+	"mime"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
+	"github.com/prism-shadow/mmsp-go/wire/openaichat"
+)
+
+// read turns a body into MMSP's terms.
+func read(body *openaichat.Body, peer carry.Peer) (*ingress.Request, error) {
+	request := &ingress.Request{}
+	if err := readConfig(body, request); err != nil {
+		return nil, err
+	}
+	var conversation ingress.Conversation
+	var calls callsSoFar
+	for i := range body.Messages {
+		turn := &body.Messages[i]
+		at := fmt.Sprintf("messages[%d]", i)
+		switch turn.Role {
+		case "system", "developer":
+			for p := range turn.Parts {
+				conversation.System(turn.Parts[p].Text)
+			}
+		case "user":
+			for p := range turn.Parts {
+				item, err := readUserPart(&turn.Parts[p])
+				if err != nil {
+					return nil, err
+				}
+				if item.Type != mmsp.TextDone || item.Text != "" {
+					conversation.Add(mmsp.RoleUser, turn.Parts[p].Path, item)
+				}
+			}
+		case "assistant":
+			for _, p := range readAssistant(turn, i, peer, &calls) {
+				conversation.Add(mmsp.RoleAssistant, p.path, p.item)
+			}
+		case "tool":
+			if !calls.ids[turn.ToolCallID] {
+				return nil, ingress.Invalid(at+".tool_call_id", fmt.Sprintf("no call before it has the id %.64q", turn.ToolCallID))
+			}
+			item, err := readResult(turn.ToolCallID, turn.Parts)
+			if err != nil {
+				return nil, err
+			}
+			conversation.Add(mmsp.RoleUser, at, item)
+		case "function":
+			id := calls.functions[turn.Name]
+			if id == "" {
+				return nil, ingress.Invalid(at+".name", fmt.Sprintf("no function_call before it calls %.64q", turn.Name))
+			}
+			item, err := readResult(id, turn.Parts)
+			if err != nil {
+				return nil, err
+			}
+			conversation.Add(mmsp.RoleUser, at, item)
+		}
+	}
+	if len(conversation.Messages) == 0 {
+		return nil, ingress.Invalid("messages", "a message of the user with content is wanted")
+	}
+	request.Messages, request.Paths = conversation.Messages, conversation.Paths
+	request.Config.SystemPrompt = conversation.SystemPrompt()
+	return request, nil
+}
+
+// callsSoFar are the calls of the turns before a result.
+type callsSoFar struct {
+	ids       map[string]bool
+	functions map[string]string // the id of the last call of a function in the older form
+}
+
+func readUserPart(part *openaichat.TurnPart) (mmsp.Item, error) {
+	switch part.Type {
+	case "image_url":
+		if err := checkImageURL(part); err != nil {
+			return mmsp.Item{}, err
+		}
+		item := mmsp.ImageURL(part.URL)
+		item.Detail = part.Detail
+		return item, nil
+	case "input_audio":
+		return mmsp.InlineData(part.Data, map[string]string{"wav": "audio/wav", "mp3": "audio/mpeg"}[part.Format], ""), nil
+	case "file":
+		return mmsp.InlineData(part.Data, fileType(part), part.Filename), nil
+	}
+	return mmsp.Text(part.Text), nil
+}
+
+func checkImageURL(part *openaichat.TurnPart) error {
+	scheme, _, _ := strings.Cut(part.URL, ":")
+	if !slices.Contains([]string{"http", "https", "data"}, strings.ToLower(scheme)) {
+		return ingress.Invalid(part.Path+".image_url.url", "an http(s) or data URL is wanted")
+	}
+	return nil
+}
+
+// fileType is the type that a file's data URL says, or its name, or its first bytes.
+func fileType(part *openaichat.TurnPart) string {
+	guess := part.MimeType
+	if guess == "" {
+		guess = mime.TypeByExtension(path.Ext(part.Filename))
+	}
+	if guess == "" {
+		guess = http.DetectContentType(part.Data)
+	}
+	guess, _, _ = strings.Cut(guess, ";")
+	return guess
+}
+
+// readResult joins the texts of a tool's message; pictures and documents become its images.
+func readResult(id string, parts []openaichat.TurnPart) (mmsp.Item, error) {
+	var texts, urls []string
+	for i := range parts {
+		switch part := &parts[i]; part.Type {
+		case "image_url":
+			if err := checkImageURL(part); err != nil {
+				return mmsp.Item{}, err
+			}
+			urls = append(urls, part.URL)
+		case "file":
+			urls = append(urls, "data:"+fileType(part)+";base64,"+base64.StdEncoding.EncodeToString(part.Data))
+		default:
+			texts = append(texts, part.Text)
+		}
+	}
+	return mmsp.ToolResult(id, strings.Join(texts, "\n"), urls...), nil
+}
+
+// readAssistant returns the items of message i, in the order and with the proofs that they had when they were written.
+func readAssistant(turn *openaichat.Turn, i int, peer carry.Peer, calls *callsSoFar) []placed {
+	at := fmt.Sprintf("messages[%d]", i)
+	thinking := &strand{kind: "thinking", build: mmsp.Thinking}
+	thinking.text, thinking.path = turn.ReasoningContent, at+".reasoning_content"
+	if thinking.text == "" && turn.Reasoning != "" {
+		thinking.text, thinking.path = turn.Reasoning, at+".reasoning"
+	}
+	text := &strand{kind: "text", path: at + ".content", build: mmsp.Text}
+	refusal := &strand{kind: "refusal", path: at + ".refusal", build: mmsp.Text}
+	pictures := &strand{kind: "inline_data"}
+	called := &strand{kind: "tool_call"}
+
+	thinking.items = readThinking(turn, thinking, at, peer)
+	for p := range turn.Parts {
+		part := &turn.Parts[p]
+		if part.Text == "" {
+			continue
+		}
+		item := mmsp.Text(part.Text)
+		s := text
+		if part.Type == "refusal" {
+			s, item.Fidelity = refusal, refusalMark
+		}
+		s.text += part.Text
+		s.items = append(s.items, placed{part.Path, item})
+	}
+	// Pictures of the model's own go back to the providers that made them; no other takes any.
+	if peer.Protocol == carry.GenerateContent || peer.Protocol == carry.Interactions || peer.Protocol == carry.MMSP {
+		for n, url := range turn.Pictures {
+			if item, ok := readPicture(url); ok {
+				pictures.items = append(pictures.items, placed{fmt.Sprintf("%s.images[%d]", at, n), item})
+			}
+		}
+	}
+	if turn.FunctionCall != nil {
+		// The older form has no ids: each turn has at most one call, whose number names it.
+		id := fmt.Sprintf("fcall_%d", i)
+		if calls.functions == nil {
+			calls.functions = map[string]string{}
+		}
+		calls.functions[turn.FunctionCall.Name] = id
+		called.items = append(called.items, placed{at + ".function_call", mmsp.ToolCall(id, turn.FunctionCall.Name, turn.FunctionCall.Arguments)})
+	}
+	for n := range turn.ToolCalls {
+		call := &turn.ToolCalls[n]
+		if calls.ids == nil {
+			calls.ids = map[string]bool{}
+		}
+		calls.ids[call.ID] = true
+		arguments := call.Arguments
+		if call.Custom {
+			arguments = string(append(jsonscan.AppendString([]byte(`{"input":`), call.Input), '}'))
+		}
+		item := mmsp.ToolCall(call.ID, call.Name, arguments)
+		if e, ok := carry.Restore(carry.Chat, peer, call.ThoughtSignature); ok && e.Kind == "tool_call" {
+			item.Fidelity = e.Fidelity
+		}
+		called.items = append(called.items, placed{call.Path, item})
+	}
+	return weave([]*strand{thinking, text, refusal, pictures, called}, unseal(turn.ReasoningDetails))
+}
+
+// readThinking returns the thinking of a turn as the body has it. Where the provider speaks the protocol, the details are
+// its own, and the field that the text came in is the one that it goes back in.
+func readThinking(turn *openaichat.Turn, s *strand, at string, peer carry.Peer) (items []placed) {
+	plain := mmsp.Thinking(s.text)
+	if peer.Protocol != carry.Chat {
+		if s.text != "" {
+			items = append(items, placed{s.path, plain})
+		}
+		return items
+	}
+	switch {
+	case turn.ReasoningContent == "":
+		plain.Fidelity = mmsp.Fidelity(`{"reasoning_field":"reasoning"}`)
+	case turn.Reasoning == "": // else both are wanted
+		plain.Fidelity = mmsp.Fidelity(`{"reasoning_field":"reasoning_content"}`)
+	}
+	details := joinDetails(turn.ReasoningDetails)
+	said := slices.ContainsFunc(details, func(d openaichat.ReasoningDetail) bool { return d.Said() != "" })
+	if s.text != "" && !said {
+		items = append(items, placed{s.path, plain})
+	}
+	for _, d := range details {
+		item := mmsp.Thinking(d.Said())
+		d.Text, d.Summary = "", ""
+		item.Fidelity = encodeDetail(&d)
+		items = append(items, placed{at + ".reasoning_details", item})
+	}
+	return items
+}
+
+// joinDetails joins the pieces of details that a caller gathered from a stream, and leaves out what is not the provider's.
+func joinDetails(details []openaichat.ReasoningDetail) (joined []openaichat.ReasoningDetail) {
+	for _, d := range details {
+		if carry.Sealed(d.Data) || carry.Sealed(d.Signature) {
+			continue
+		}
+		if last := len(joined) - 1; last >= 0 {
+			l := &joined[last]
+			sameIndex := l.Index == d.Index || l.Index != nil && d.Index != nil && *l.Index == *d.Index
+			if sameIndex && l.Type == d.Type && l.Format == d.Format && (d.ID == "" || d.ID == l.ID) && !l.Bound() && d.Data == "" {
+				l.Text += d.Text
+				l.Summary += d.Summary
+				l.Signature = d.Signature
+				continue
+			}
+		}
+		joined = append(joined, d)
+	}
+	return joined
+}
+
+// readPicture reads the data URL of a picture that the model made.
+func readPicture(url string) (item mmsp.Item, ok bool) {
+	header, payload, _ := strings.Cut(strings.TrimPrefix(url, "data:"), ",")
+	mimeType, encoding, _ := strings.Cut(header, ";")
+	data, err := base64.StdEncoding.DecodeString(payload)
+	if err != nil || encoding != "base64" || mimeType == "" {
+		return item, false
+	}
+	return mmsp.InlineData(data, mimeType, ""), true
+}
+
+// readConfig reads everything but the messages.
+func readConfig(body *openaichat.Body, request *ingress.Request) error {
+	config := &request.Config
+	config.MaxTokens = body.MaxTokens
+	config.Temperature, config.TopP = body.Temperature, body.TopP
+	config.PresencePenalty, config.FrequencyPenalty = body.PresencePenalty, body.FrequencyPenalty
+	config.StopSequences, config.Seed = body.Stop, body.Seed
+	config.ParallelToolCalls = body.ParallelToolCalls
+	switch body.ReasoningEffort {
+	case "minimal":
+		config.ThinkingLevel = mmsp.ThinkingLow
+	default:
+		config.ThinkingLevel = mmsp.ThinkingLevel(body.ReasoningEffort)
+	}
+	config.Verbosity = mmsp.Verbosity(body.Verbosity)
+	if body.ServiceTier != "auto" && body.ServiceTier != "default" {
+		config.ServiceTier = body.ServiceTier
+	}
+	config.User, config.Metadata = body.User, body.Metadata
+	if config.User == "" {
+		config.User = body.SafetyIdentifier
+	}
+	if f := body.ResponseFormat; f != nil {
+		config.ResponseFormat = &mmsp.ResponseFormat{Type: f.Type}
+		if s := f.JSONSchema; s != nil && f.Type == mmsp.FormatJSONSchema {
+			config.ResponseFormat = &mmsp.ResponseFormat{Type: f.Type, Name: s.Name, Description: s.Description, Schema: s.Schema, Strict: s.Strict}
+		}
+	}
+	request.Dropped = append(request.Dropped, body.Unserved...)
+
+	for _, list := range [][]openaichat.ToolSpec{body.Tools, body.Functions} {
+		for i := range list {
+			tool := &list[i]
+			switch tool.Type {
+			case "function":
+				config.Tools = append(config.Tools, mmsp.Tool{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters, Strict: tool.Strict})
+			case "custom":
+				config.Tools = append(config.Tools, mmsp.Tool{Name: tool.Name, Description: tool.Description, Parameters: []byte(inputSchema)})
+				if tool.Grammar {
+					request.Dropped = append(request.Dropped, tool.Path+".custom.format (grammar)")
+				}
+			default:
+				request.Dropped = append(request.Dropped, fmt.Sprintf("%s (%.64s)", tool.Path, tool.Type))
+				continue
+			}
+			request.ToolPaths = append(request.ToolPaths, tool.Path)
+		}
+	}
+	choice := body.ToolChoice
+	if len(body.Functions) > 0 {
+		if choice == nil {
+			choice = body.FunctionCall
+		}
+		if len(body.Tools) == 0 && config.ParallelToolCalls == nil {
+			config.ParallelToolCalls = new(false) // the older form has room for one call
+		}
+	}
+	return readToolChoice(choice, request)
+}
+
+// inputSchema is what a custom tool, which takes a text, takes as a function.
+const inputSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`
+
+func readToolChoice(choice *openaichat.ToolSelection, request *ingress.Request) error {
+	config := &request.Config
+	switch {
+	case choice == nil:
+		return nil
+	case len(config.Tools) == 0 && choice.Mode == "required":
+		return ingress.Invalid(choice.Path, "there is no tool to call")
+	case len(config.Tools) == 0:
+		return nil
+	}
+	var names []string
+	for _, tool := range choice.Tools {
+		if !slices.ContainsFunc(config.Tools, func(t mmsp.Tool) bool { return t.Name == tool.Name }) {
+			return ingress.Invalid(tool.Path, fmt.Sprintf("no tool has the name %.64q", tool.Name))
+		}
+		names = append(names, tool.Name)
+	}
+	if choice.Listed {
+		request.Allowed = names
+	}
+	switch {
+	case len(names) == 0 || choice.Listed && choice.Mode == "auto":
+		config.ToolChoice = &mmsp.ToolChoice{Mode: choice.Mode}
+	default:
+		config.ToolChoice = &mmsp.ToolChoice{Names: names}
+	}
+	if choice.Listed && choice.Mode == "auto" {
+		// No provider but one takes such a list: the model is told of the allowed tools alone.
+		tools, paths := config.Tools, request.ToolPaths
+		config.Tools, request.ToolPaths = nil, nil
+		for i := range tools {
+			if slices.Contains(names, tools[i].Name) {
+				config.Tools, request.ToolPaths = append(config.Tools, tools[i]), append(request.ToolPaths, paths[i])
+			}
+		}
+	}
+	return nil
+}
