@@ -1,0 +1,628 @@
+package responses
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
+	"github.com/prism-shadow/mmsp-go/wire/openairesponses"
+)
+
+// redactedThinking is the text of a thinking item whose content an Anthropic model keeps to itself.
+const redactedThinking = "_REDACTED_THINKING"
+
+// declared is a tool as the caller knows it. The model knows it under a name of one word.
+type declared struct {
+	namespace, name string
+	custom          bool // it takes any text: for the model, a function with one string
+}
+
+// reading is the state of turning one body into a request.
+type reading struct {
+	*call
+	ctx     context.Context
+	request *ingress.Request
+	talk    ingress.Conversation
+	flat    map[[2]string]string // namespace and name → the name that the model knows
+	kept    answers
+	next    *carry.Envelope // the proof of the assistant's next item
+	calls   map[string]bool // ids of the calls in the conversation
+	results []openairesponses.BodyItem
+}
+
+// Read turns the request into MMSP's terms.
+func (c *call) Read(ctx context.Context, env *ingress.Env) (*ingress.Request, error) {
+	c.env = env
+	r := &reading{call: c, ctx: ctx, request: &ingress.Request{}, calls: map[string]bool{}}
+	if c.body.Instructions != nil {
+		r.talk.System(*c.body.Instructions)
+	}
+	if c.body.PreviousResponseID != "" {
+		if err := r.previous(c.body.PreviousResponseID); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.readTools(); err != nil {
+		return nil, err
+	}
+	before, beginning := len(r.talk.Messages), 0
+	if before > 0 {
+		beginning = len(r.talk.Messages[before-1].ContentItems)
+	}
+	for i := range c.body.Input {
+		if err := r.item(&c.body.Input[i]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range r.results {
+		if result := &r.results[i]; !r.calls[result.CallID] {
+			return nil, ingress.Invalid(result.Path+".call_id", "No tool call found for function call output with call_id "+result.CallID+".")
+		}
+	}
+	if len(r.talk.Messages) == 0 {
+		return nil, ingress.Invalid("input", "the input holds nothing to answer")
+	}
+
+	// What is new is kept as it stands now: the request is the gateway's to change.
+	for m := max(before-1, 0); m < len(r.talk.Messages); m++ {
+		message := r.talk.Messages[m]
+		if m == before-1 {
+			message.ContentItems = message.ContentItems[beginning:]
+		}
+		if len(message.ContentItems) > 0 {
+			message.ContentItems = slices.Clone(message.ContentItems)
+			c.messages = append(c.messages, message)
+		}
+	}
+
+	r.request.Messages, r.request.Paths = r.talk.Messages, r.talk.Paths
+	r.configure(&r.request.Config)
+	if err := r.choose(&r.request.Config); err != nil {
+		return nil, err
+	}
+	return r.request, nil
+}
+
+// configure sets what the body asks for, tools and the choice of them aside.
+func (r *reading) configure(config *mmsp.Config) {
+	b := r.body
+	config.SystemPrompt = r.talk.SystemPrompt()
+	config.MaxTokens, config.Temperature, config.TopP = b.MaxOutputTokens, b.Temperature, b.TopP
+	config.PresencePenalty, config.FrequencyPenalty = b.PresencePenalty, b.FrequencyPenalty
+	switch b.Effort {
+	case "minimal":
+		config.ThinkingLevel = mmsp.ThinkingLow
+	default:
+		config.ThinkingLevel = mmsp.ThinkingLevel(b.Effort)
+	}
+	if b.Summary != "" {
+		config.ThinkingSummary = new(true)
+	}
+	switch f := b.Format; {
+	case f == nil, f.Type == mmsp.FormatText:
+	case f.Type == mmsp.FormatJSONSchema && f.Schema != nil:
+		config.ResponseFormat = &mmsp.ResponseFormat{Type: f.Type, Name: f.Name, Schema: f.Schema, Strict: f.Strict}
+		if f.Description != nil {
+			config.ResponseFormat.Description = *f.Description
+		}
+	default: // a schema that is not given leaves any object
+		config.ResponseFormat = &mmsp.ResponseFormat{Type: mmsp.FormatJSONObject}
+	}
+	config.Verbosity = mmsp.Verbosity(b.Verbosity)
+	if b.ServiceTier != "auto" {
+		config.ServiceTier = b.ServiceTier
+	}
+	config.User, config.Metadata = b.User, b.Metadata
+	if config.User == "" && b.SafetyIdentifier != nil {
+		config.User = *b.SafetyIdentifier
+	}
+	if b.Truncation == "auto" {
+		r.drop("truncation", "auto")
+	}
+	if b.TopLogprobs != nil && *b.TopLogprobs > 0 {
+		r.drop("top_logprobs", fmt.Sprint(*b.TopLogprobs))
+	}
+}
+
+func (r *reading) drop(path, what string) {
+	r.request.Dropped = append(r.request.Dropped, path+" ("+what+")")
+}
+
+// readTools declares the tools of the body and of the items that bring more of them, which may declare one anew.
+func (r *reading) readTools() error {
+	r.tools, r.flat = map[string]declared{}, map[[2]string]string{}
+	tools := slices.Clone(r.body.Tools)
+	for i := range r.body.Input {
+		tools = append(tools, r.body.Input[i].Tools...)
+	}
+	// Tools outside of groups keep their names.
+	for i := range tools {
+		if t := &tools[i]; t.Type == "function" || t.Type == "custom" {
+			if _, twice := r.flat[[2]string{"", t.Name}]; twice && i < len(r.body.Tools) {
+				return ingress.Invalid(t.Path+".name", fmt.Sprintf("two tools are called %q", t.Name))
+			}
+			r.flat[[2]string{"", t.Name}] = t.Name
+			r.tools[t.Name] = declared{name: t.Name, custom: t.Type == "custom"}
+		}
+	}
+	for i := range tools {
+		switch t := &tools[i]; t.Type {
+		case "function", "custom":
+			r.declare(t, t.Name)
+		case "namespace":
+			for j := range t.Tools {
+				inner := &t.Tools[j]
+				if inner.Type != "function" && inner.Type != "custom" {
+					r.drop(inner.Path, inner.Type)
+					continue
+				}
+				key := [2]string{t.Name, inner.Name}
+				name, again := r.flat[key]
+				if again && i < len(r.body.Tools) {
+					return ingress.Invalid(inner.Path+".name", fmt.Sprintf("two tools of %q are called %q", t.Name, inner.Name))
+				}
+				if !again {
+					name = flatten(t.Name, inner.Name)
+					for r.tools[name] != (declared{}) {
+						name += "_"
+					}
+					r.flat[key] = name
+				}
+				r.tools[name] = declared{t.Name, inner.Name, inner.Type == "custom"}
+				r.declare(inner, name)
+			}
+		default:
+			r.drop(t.Path, t.Type)
+		}
+	}
+	return nil
+}
+
+// flatten returns the name that the model knows a tool of a group under.
+func flatten(namespace, name string) string { return namespace + "__" + name }
+
+// declare makes a tool of the request, in the place of one of the same name.
+func (r *reading) declare(t *openairesponses.BodyTool, name string) {
+	tool := mmsp.Tool{Name: name, Parameters: t.Parameters, Strict: t.Strict}
+	if t.Description != nil {
+		tool.Description = *t.Description
+	}
+	if t.Type == "custom" {
+		tool.Parameters = customParameters
+		if t.Definition != "" {
+			tool.Description = strings.TrimLeft(tool.Description+"\n\nThe input must fit this grammar ("+t.Syntax+"):\n"+t.Definition, "\n")
+		}
+	}
+	config := &r.request.Config
+	if i := slices.IndexFunc(config.Tools, func(other mmsp.Tool) bool { return other.Name == name }); i >= 0 {
+		config.Tools[i], r.request.ToolPaths[i] = tool, t.Path
+		return
+	}
+	config.Tools = append(config.Tools, tool)
+	r.request.ToolPaths = append(r.request.ToolPaths, t.Path)
+}
+
+// customParameters is the schema of a tool that takes any text.
+var customParameters = []byte(`{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"],"additionalProperties":false}`)
+
+// choose sets which tools may and must be called.
+func (r *reading) choose(config *mmsp.Config) error {
+	choice := r.body.ToolChoice
+	if choice != nil {
+		switch choice.Type {
+		case "":
+			config.ToolChoice = &mmsp.ToolChoice{Mode: choice.Mode}
+		case "allowed_tools":
+			if err := r.allow(config, choice); err != nil {
+				return err
+			}
+		default:
+			name, err := r.choice(choice)
+			if err != nil {
+				return err
+			}
+			config.ToolChoice = &mmsp.ToolChoice{Names: []string{name}}
+		}
+	}
+	if len(config.Tools) > 0 {
+		config.ParallelToolCalls = r.body.ParallelToolCalls
+		return nil
+	}
+	// Without tools providers refuse a choice, even of none.
+	if config.ToolChoice != nil && config.ToolChoice.Mode == mmsp.ToolChoiceRequired {
+		return ingress.Invalid("tool_choice", "a tool is to be called, and there is none that the model could call")
+	}
+	config.ToolChoice = nil
+	return nil
+}
+
+func (r *reading) allow(config *mmsp.Config, choice *openairesponses.BodyChoice) error {
+	names := []string{}
+	for i := range choice.Tools {
+		tool := &choice.Tools[i]
+		if tool.Type != "function" && tool.Type != "custom" {
+			r.drop(tool.Path, tool.Type)
+			continue
+		}
+		name, err := r.choice(tool)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	switch {
+	case choice.Mode == mmsp.ToolChoiceNone:
+		config.ToolChoice = &mmsp.ToolChoice{Mode: mmsp.ToolChoiceNone}
+		return nil
+	case choice.Mode == mmsp.ToolChoiceRequired && len(names) == 0:
+		return ingress.Invalid(choice.Path+".tools", "a tool is to be called, and none of these is one that the model could call")
+	case choice.Mode == mmsp.ToolChoiceRequired:
+		config.ToolChoice = &mmsp.ToolChoice{Names: names}
+	default:
+		var tools []mmsp.Tool
+		var paths []string
+		for i := range config.Tools {
+			if slices.Contains(names, config.Tools[i].Name) {
+				tools, paths = append(tools, config.Tools[i]), append(paths, r.request.ToolPaths[i])
+			}
+		}
+		config.Tools, r.request.ToolPaths = tools, paths
+		config.ToolChoice = &mmsp.ToolChoice{Mode: mmsp.ToolChoiceAuto}
+	}
+	r.request.Allowed = names
+	return nil
+}
+
+// choice returns the name that the model knows the chosen tool under. A tool of a group may be named without it.
+func (r *reading) choice(choice *openairesponses.BodyChoice) (string, error) {
+	if choice.Type != "function" && choice.Type != "custom" {
+		return "", ingress.Invalid(choice.Path, fmt.Sprintf("tools of type %.64q cannot be called here", choice.Type))
+	}
+	if name, ok := r.flat[[2]string{choice.Namespace, choice.Name}]; ok {
+		return name, nil
+	}
+	if _, ok := r.tools[choice.Name]; ok && choice.Namespace == "" {
+		return choice.Name, nil
+	}
+	var found []string
+	for name, tool := range r.tools {
+		if tool.name == choice.Name && choice.Namespace == "" {
+			found = append(found, name)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	return "", ingress.Invalid(choice.Path+".name", fmt.Sprintf("no tool of the request is called %.64q", choice.Name))
+}
+
+// item adds an item of the input to the conversation.
+func (r *reading) item(i *openairesponses.BodyItem) error {
+	switch {
+	case i.Hosted:
+		r.drop(i.Path, i.Type)
+		return nil
+	case i.Type == openairesponses.ItemMessage && i.Role == "assistant":
+		for p := range i.Content {
+			part := &i.Content[p]
+			item := mmsp.Text(part.Text)
+			fidelity := []byte{}
+			if part.Type == openairesponses.PartRefusal {
+				fidelity = append(fidelity, `,"refusal":true`...)
+			}
+			if i.Phase != "" {
+				fidelity = jsonscan.AppendString(append(fidelity, `,"phase":`...), i.Phase)
+			}
+			if len(fidelity) > 0 {
+				fidelity[0] = '{'
+				item.Fidelity = append(fidelity, '}')
+			}
+			if part.Text != "" || r.next != nil && r.next.Kind == "text" {
+				r.say(part.Path, item)
+			}
+		}
+	case i.Type == openairesponses.ItemMessage && i.Role == "user":
+		return r.hear(i)
+	case i.Type == openairesponses.ItemMessage:
+		for p := range i.Content {
+			r.talk.System(i.Content[p].Text)
+			r.system = append(r.system, i.Content[p].Text)
+		}
+	case i.Type == openairesponses.ItemReasoning:
+		r.think(i)
+	case i.Type == openairesponses.ItemFunctionCall:
+		arguments := i.Arguments
+		if arguments == "" {
+			arguments = "{}"
+		}
+		if !isObject(arguments) {
+			return ingress.Invalid(i.Path+".arguments", "the text of a JSON object is wanted")
+		}
+		r.say(i.Path, mmsp.ToolCall(i.CallID, r.known(i), arguments))
+	case i.Type == openairesponses.ItemCustomToolCall:
+		arguments := append(jsonscan.AppendString([]byte(`{"input":`), i.Input), '}')
+		r.say(i.Path, mmsp.ToolCall(i.CallID, r.known(i), string(arguments)))
+	case i.Type == openairesponses.ItemFunctionCallOutput, i.Type == openairesponses.ItemCustomToolCallOutput:
+		r.results = append(r.results, *i)
+		return r.result(i)
+	case i.Type == openairesponses.ItemReference:
+		item, ok, err := r.kept.find(r.ctx, r.env, i.ID)
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			r.recall(i.Path, item)
+		case !strings.HasPrefix(i.ID, "rs_"): // reasoning may be missing
+			return ingress.Invalid(i.Path+".id", fmt.Sprintf("no item %.128q is kept", i.ID))
+		}
+	case i.Type == openairesponses.ItemImageGenerationCall:
+		return r.picture(i)
+	}
+	return nil
+}
+
+func isObject(text string) bool {
+	return jsonscan.Valid([]byte(text)) && strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
+}
+
+// known returns the name that the model knows the tool of a call under.
+func (r *reading) known(i *openairesponses.BodyItem) string {
+	if name, ok := r.flat[[2]string{i.Namespace, i.Name}]; ok {
+		return name
+	}
+	if i.Namespace != "" {
+		return flatten(i.Namespace, i.Name)
+	}
+	return i.Name
+}
+
+// say adds an item to the assistant's turn, with the proof that came before it if that is its own.
+func (r *reading) say(path string, item mmsp.Item) {
+	if e := r.next; e != nil && owns(e, &item) {
+		item.Fidelity = e.Fidelity
+	}
+	r.next = nil
+	if item.Type == mmsp.ToolCallDone {
+		r.calls[item.ToolCallID] = true
+	}
+	r.talk.Add(mmsp.RoleAssistant, path, item)
+}
+
+func owns(e *carry.Envelope, item *mmsp.Item) bool {
+	return e.Fidelity != nil && e.Kind == item.Type.Kind() && e.Owner.ToolCallID == item.ToolCallID
+}
+
+// think adds a reasoning item, or gives the proof that it holds to the item beside it.
+func (r *reading) think(i *openairesponses.BodyItem) {
+	parts, channel := i.Summary, "summary"
+	if len(parts) == 0 {
+		parts, channel = i.Content, "content"
+	}
+	texts := make([]string, len(parts))
+	for p := range parts {
+		texts[p] = parts[p].Text
+	}
+	item := mmsp.Thinking(strings.Join(texts, "\n\n"))
+	e, ok := carry.Restore(carry.Responses, r.env.Peer, i.EncryptedContent)
+	switch {
+	case ok && e.Owner != nil && e.Owner.Previous:
+		if turn := r.turn(); turn != nil {
+			if last := &turn.ContentItems[len(turn.ContentItems)-1]; owns(&e, last) {
+				last.Fidelity = e.Fidelity
+			}
+		}
+		return
+	case ok && e.Owner != nil:
+		r.next = &e
+		return
+	case ok && e.Kind == "": // the provider's own value
+		item.Fidelity = e.Fidelity
+		if item.Thinking != "" {
+			item.Fidelity = append([]byte(`{"channel":"`+channel+`",`), e.Fidelity[1:]...)
+		}
+	case ok && e.Kind == "thinking":
+		item.Fidelity = e.Fidelity
+	case ok && e.Kind == "redacted_thinking":
+		item.Thinking, item.Fidelity = redactedThinking, e.Fidelity
+	case i.EncryptedContent == "" && i.ID != "":
+		if kept, found, _ := r.kept.find(r.ctx, r.env, i.ID); found && kept.Type == mmsp.ThinkingDone &&
+			(kept.Thinking == item.Thinking || kept.Thinking == redactedThinking && item.Thinking == "") {
+			item = kept
+		}
+	}
+	r.say(i.Path, item)
+}
+
+// turn returns the assistant's turn that is being read, nil if another's is.
+func (r *reading) turn() *mmsp.Message {
+	if last := len(r.talk.Messages) - 1; last >= 0 && r.talk.Messages[last].Role == mmsp.RoleAssistant {
+		return &r.talk.Messages[last]
+	}
+	return nil
+}
+
+// hear adds the parts of a user's message.
+func (r *reading) hear(i *openairesponses.BodyItem) error {
+	r.next = nil
+	for p := range i.Content {
+		part := &i.Content[p]
+		switch part.Type {
+		case "input_text":
+			if part.Text != "" {
+				r.talk.Add(mmsp.RoleUser, part.Path, mmsp.Text(part.Text))
+			}
+		case "input_image":
+			if err := image(part); err != nil {
+				return err
+			}
+			item := mmsp.ImageURL(part.ImageURL)
+			item.Detail = part.Detail
+			r.talk.Add(mmsp.RoleUser, part.Path, item)
+		case "input_file":
+			data, mediaType, err := document(part)
+			if err != nil {
+				return err
+			}
+			if strings.HasPrefix(mediaType, "image/") {
+				r.talk.Add(mmsp.RoleUser, part.Path, mmsp.ImageURL(dataURL(mediaType, data)))
+			} else {
+				r.talk.Add(mmsp.RoleUser, part.Path, mmsp.InlineData(data, mediaType, part.Filename))
+			}
+		case "input_audio":
+			data, err := decodeBase64(part.FileData)
+			if err != nil || len(data) == 0 {
+				return ingress.Invalid(part.Path+".input_audio.data", "base64 is wanted")
+			}
+			mediaType := "audio/wav"
+			if part.Format == "mp3" {
+				mediaType = "audio/mpeg"
+			}
+			r.talk.Add(mmsp.RoleUser, part.Path, mmsp.InlineData(data, mediaType, ""))
+		}
+	}
+	return nil
+}
+
+// result adds what a tool returned: its texts, and what else it holds as pictures.
+func (r *reading) result(i *openairesponses.BodyItem) error {
+	r.next = nil
+	var texts, images []string
+	for p := range i.Content {
+		part := &i.Content[p]
+		switch part.Type {
+		case "input_image":
+			if err := image(part); err != nil {
+				return err
+			}
+			images = append(images, part.ImageURL)
+		case "input_file":
+			data, mediaType, err := document(part)
+			if err != nil {
+				return err
+			}
+			images = append(images, dataURL(mediaType, data))
+		default:
+			texts = append(texts, part.Text)
+		}
+	}
+	r.talk.Add(mmsp.RoleUser, i.Path, mmsp.ToolResult(i.CallID, strings.Join(texts, "\n"), images...))
+	return nil
+}
+
+// recall adds an item of the assistant that was kept.
+func (r *reading) recall(path string, item mmsp.Item) {
+	switch item.Type {
+	case mmsp.InlineDataDone, mmsp.InlineThinkingDone:
+		if !r.takesPictures() {
+			r.next = nil
+			r.drop(path, item.Type.Kind())
+			return
+		}
+	}
+	r.say(path, item)
+}
+
+// takesPictures reports whether the model takes back what it has drawn. Only those of Google do.
+func (r *reading) takesPictures() bool {
+	return r.env.Peer.Protocol == carry.GenerateContent || r.env.Peer.Protocol == carry.Interactions
+}
+
+// picture adds a picture that the model made.
+func (r *reading) picture(i *openairesponses.BodyItem) error {
+	if !r.takesPictures() || i.Result == "" {
+		r.next = nil
+		r.drop(i.Path, i.Type)
+		return nil
+	}
+	data, err := decodeBase64(i.Result)
+	if err != nil || len(data) == 0 {
+		return ingress.Invalid(i.Path+".result", "base64 is wanted")
+	}
+	mediaType := "image/" + i.OutputFormat
+	if i.OutputFormat == "" {
+		mediaType = http.DetectContentType(data)
+	}
+	r.say(i.Path, mmsp.InlineData(data, mediaType, ""))
+	return nil
+}
+
+// image checks that a picture is one that can be sent on.
+func image(part *openairesponses.BodyPart) error {
+	scheme, _, _ := strings.Cut(part.ImageURL, ":")
+	switch {
+	case part.FileID != "" && part.ImageURL == "":
+		return ingress.Invalid(part.Path+".file_id", "input_image: file ids of a provider are not known here")
+	case !slices.Contains([]string{"http", "https", "data"}, strings.ToLower(scheme)):
+		return ingress.Invalid(part.Path+".image_url", "an http, https or data URL is wanted")
+	}
+	return nil
+}
+
+// document returns the bytes of a file and its type.
+func document(part *openairesponses.BodyPart) (data []byte, mediaType string, err error) {
+	switch {
+	case part.FileData != "" && part.FileURL == "" && part.FileID == "":
+	case part.FileID != "":
+		return nil, "", ingress.Invalid(part.Path+".file_id", "input_file: file ids of a provider are not known here")
+	case part.FileURL != "":
+		return nil, "", ingress.Invalid(part.Path+".file_url", "input_file: files are not fetched from URLs here; file_data is wanted")
+	default:
+		return nil, "", ingress.Invalid(part.Path+".file_data", "input_file: file_data is wanted")
+	}
+	encoded := part.FileData
+	if strings.HasPrefix(encoded, "data:") {
+		head, rest, _ := strings.Cut(encoded, ",")
+		mediaType, _, _ = strings.Cut(strings.TrimPrefix(head, "data:"), ";")
+		mediaType = strings.ToLower(strings.TrimSpace(mediaType))
+		if !strings.HasSuffix(head, ";base64") {
+			return nil, "", ingress.Invalid(part.Path+".file_data", "the data URL is to be of base64")
+		}
+		encoded = rest
+	}
+	if data, err = decodeBase64(encoded); err != nil || len(data) == 0 {
+		return nil, "", ingress.Invalid(part.Path+".file_data", "base64 is wanted")
+	}
+	if mediaType == "" || mediaType == "application/octet-stream" {
+		mediaType = typeOf(part.Filename, data)
+	}
+	return data, mediaType, nil
+}
+
+func decodeBase64(text string) ([]byte, error) {
+	return base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
+}
+
+func dataURL(mediaType string, data []byte) string {
+	return "data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString(data)
+}
+
+// typeOf guesses the type of a file by its name, else by its bytes.
+func typeOf(filename string, data []byte) string {
+	name := strings.ToLower(filename)
+	for _, known := range [][2]string{
+		{".pdf", "application/pdf"},
+		{".txt", "text/plain"},
+		{".md", "text/markdown"},
+		{".csv", "text/csv"},
+		{".json", "application/json"},
+		{".html", "text/html"},
+		{".htm", "text/html"},
+		{".xml", "text/xml"},
+	} {
+		if strings.HasSuffix(name, known[0]) {
+			return known[1]
+		}
+	}
+	mediaType, _, _ := strings.Cut(http.DetectContentType(bytes.TrimLeft(data, "\ufeff")), ";")
+	return mediaType
+}
