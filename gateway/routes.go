@@ -8,7 +8,9 @@ import (
 
 	"github.com/prism-shadow/mmsp-go/gateway/config"
 	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/ingress/chat"
 	"github.com/prism-shadow/mmsp-go/ingress/messages"
+	"github.com/prism-shadow/mmsp-go/ingress/responses"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
 )
 
@@ -21,6 +23,8 @@ type endpoint struct {
 
 // endpoints is the one table of ingress protocols.
 var endpoints = []endpoint{
+	{"responses", responses.New(), []string{"/v1/responses", "/v1/responses/input_tokens"}},
+	{"chatCompletions", chat.New(), []string{"/v1/chat/completions"}},
 	{"messages", messages.New(), []string{"/v1/messages", "/v1/messages/count_tokens"}},
 }
 
