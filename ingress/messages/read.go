@@ -126,7 +126,9 @@ func (r *reader) block(b *anthropic.BodyBlock) {
 
 // document adds a file, and what the caller says about it before.
 func (r *reader) document(b *anthropic.BodyBlock) {
-	r.add(b.Path, mmsp.Text(b.Text))
+	if b.Text != "" {
+		r.add(b.Path, mmsp.Text(b.Text))
+	}
 	text := b.Source.Data
 	switch b.Source.Type {
 	case "base64":

@@ -340,7 +340,7 @@ func TestInterleavedThinkingMayTakeMore(t *testing.T) {
 	}
 }
 
-// TestRecordedRequests reads what callers sent to the provider. Those that it refuses name what they ask for.
+// TestRecordedRequests reads what callers sent to the provider. What only the provider itself could give is refused.
 func TestRecordedRequests(t *testing.T) {
 	folder := os.Getenv("MMSP_CORPUS")
 	if folder == "" {
@@ -355,12 +355,16 @@ func TestRecordedRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := parse("/v1/messages", string(data))
+		body := string(data)
+		if !strings.Contains(body, `"model":`) { // it stands in the URL of some platforms
+			body = strings.Replace(body, "{", `{"model":"m",`, 1)
+		}
+		c, err := parse("/v1/messages", body)
 		if err == nil {
 			_, err = c.Read(t.Context(), &ingress.Env{Peer: anthropicPeer})
 		}
-		if err != nil {
-			t.Log(file, err)
+		if err != nil && !strings.Contains(err.Error(), "container_upload") {
+			t.Errorf("%s: %v", file, err)
 		}
 	}
 }

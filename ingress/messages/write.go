@@ -266,6 +266,8 @@ func (c *call) ending(answer *mmsp.Message) *anthropic.Ending {
 		detail = &mmsp.StopDetail{}
 	}
 	switch {
+	case answer.FinishReason == mmsp.FinishLength:
+		end.StopReason = "max_tokens"
 	case detail.Kind == "filter", detail.Kind == "refusal":
 		end.StopReason = "refusal"
 		end.StopDetails = &anthropic.StopDetails{Explanation: detail.Text}
@@ -273,8 +275,6 @@ func (c *call) ending(answer *mmsp.Message) *anthropic.Ending {
 		end.StopReason = "model_context_window_exceeded"
 	case detail.Kind == "pause":
 		end.StopReason = "pause_turn"
-	case answer.FinishReason == mmsp.FinishLength:
-		end.StopReason = "max_tokens"
 	case calls > 0: // callers answer the calls of no other turn
 		end.StopReason = "tool_use"
 	case refused:

@@ -122,7 +122,8 @@ func TestStream(t *testing.T) {
 				{with(mmsp.Thinking("Need it."), `{"signature":"c2ln","issuer":"anthropic"}`), []mmsp.Item{thinkingDelta("Need "), thinkingDelta("it."), with(thinkingDelta(""), `{"signature":"c2ln","issuer":"anthropic"}`)}},
 				{mmsp.Text("Hm \"\n"), []mmsp.Item{textDelta("Hm "), textDelta("\"\n")}},
 				{mmsp.ToolCall("toolu_1", "f", `{"a":1}`), []mmsp.Item{callDelta("toolu_1", "f", ""), callDelta("", "", `{"a"`), callDelta("", "", `:1}`)}},
-			}, mmsp.FinishToolCall,
+			},
+			mmsp.FinishToolCall,
 			`block_start {"index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
 block_delta {"index":0,"delta":{"type":"thinking_delta","thinking":"Need "}}
 block_delta {"index":0,"delta":{"type":"thinking_delta","thinking":"it."}}
@@ -146,7 +147,8 @@ block_stop {"index":2}
 				{done: with(mmsp.Text("a"), `{"signature":"x"}`)},
 				{done: with(mmsp.ToolCall("c1", "f", `{}`), `{"signature":"y"}`)},
 				{done: with(mmsp.Text(""), `{"signature":"z"}`)},
-			}, mmsp.FinishToolCall,
+			},
+			mmsp.FinishToolCall,
 			`block_start {"index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
 block_delta {"index":0,"delta":{"type":"thinking_delta","thinking":"t"}}
 block_delta {"index":0,"delta":{"type":"signature_delta","signature":"(thinking )"}}
@@ -176,7 +178,8 @@ block_stop {"index":5}
 				{with(mmsp.Text("b"), `{"signature":"y"}`), []mmsp.Item{textDelta("b"), with(textDelta(""), `{"signature":"y"}`)}},
 				{with(mmsp.ToolCall("c1", "f", `{}`), `{"signature":"z"}`), []mmsp.Item{callDelta("c1", "f", "{}")}},
 				{with(mmsp.Text(""), `{"signature":"w"}`), []mmsp.Item{with(textDelta(""), `{"signature":"w"}`)}},
-			}, mmsp.FinishToolCall,
+			},
+			mmsp.FinishToolCall,
 			`block_start {"index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
 block_delta {"index":0,"delta":{"type":"signature_delta","signature":"(text {'signature':'x'}>)"}}
 block_stop {"index":0}
@@ -209,7 +212,8 @@ block_stop {"index":6}
 				{mmsp.Thinking("_RED"), []mmsp.Item{thinkingDelta("_RED")}},
 				{mmsp.Thinking("_REDO"), []mmsp.Item{thinkingDelta("_RED"), thinkingDelta("O")}},
 				{done: mmsp.Thinking("_REDACTED_THINKING")},
-			}, mmsp.FinishStop,
+			},
+			mmsp.FinishStop,
 			`block_start {"index":0,"content_block":{"type":"redacted_thinking","data":"cmVk"}}
 block_stop {"index":0}
 block_start {"index":1,"content_block":{"type":"redacted_thinking","data":"cmVk"}}
@@ -229,7 +233,8 @@ block_stop {"index":3}
 			[]item{
 				{with(mmsp.Thinking("hidden"), `{"reasoning_field":"reasoning"}`), []mmsp.Item{with(thinkingDelta("hidden"), `{"reasoning_field":"reasoning"}`)}},
 				{done: mmsp.Thinking("")},
-			}, mmsp.FinishStop,
+			},
+			mmsp.FinishStop,
 			`block_start {"index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
 block_delta {"index":0,"delta":{"type":"signature_delta","signature":"(thinking {'reasoning_field':'reasoning'})"}}
 block_stop {"index":0}
@@ -237,7 +242,8 @@ block_stop {"index":0}
 		},
 		{
 			"a refusal, and the phase of a text", openaiPeer, "",
-			[]item{{done: with(mmsp.Text("no"), `{"refusal":true,"phase":"final_answer"}`)}}, mmsp.FinishStop,
+			[]item{{done: with(mmsp.Text("no"), `{"refusal":true,"phase":"final_answer"}`)}},
+			mmsp.FinishStop,
 			`block_start {"index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
 block_delta {"index":0,"delta":{"type":"signature_delta","signature":"(text {'phase':'final_answer'}>)"}}
 block_stop {"index":0}
@@ -248,7 +254,8 @@ block_stop {"index":1}
 		},
 		{
 			"a refusal of a provider that has no phases", chatPeer, "",
-			[]item{{with(mmsp.Text("no"), `{"refusal":true,"phase":"x"}`), []mmsp.Item{with(textDelta("no"), `{"refusal":true,"phase":"x"}`)}}}, mmsp.FinishStop,
+			[]item{{with(mmsp.Text("no"), `{"refusal":true,"phase":"x"}`), []mmsp.Item{with(textDelta("no"), `{"refusal":true,"phase":"x"}`)}}},
+			mmsp.FinishStop,
 			`block_start {"index":0,"content_block":{"type":"text","text":""}}
 block_delta {"index":0,"delta":{"type":"text_delta","text":"no"}}
 block_stop {"index":0}
@@ -256,7 +263,8 @@ block_stop {"index":0}
 		},
 		{
 			"a call that was cut", chatPeer, "",
-			[]item{{callDelta("c1", "f", `{"a`), []mmsp.Item{callDelta("c1", "f", ""), callDelta("", "", `{"a`)}}}, mmsp.FinishLength,
+			[]item{{callDelta("c1", "f", `{"a`), []mmsp.Item{callDelta("c1", "f", ""), callDelta("", "", `{"a`)}}},
+			mmsp.FinishLength,
 			`block_start {"index":0,"content_block":{"type":"tool_use","id":"c1","name":"f","input":{}}}
 block_delta {"index":0,"delta":{"type":"input_json_delta","partial_json":""}}
 block_delta {"index":0,"delta":{"type":"input_json_delta","partial_json":"{\"a"}}
@@ -270,7 +278,8 @@ block_stop {"index":0}
 				{done: mmsp.InlineData([]byte("s"), "audio/wav", "a.wav")},
 				{done: mmsp.Item{Type: mmsp.InlineThinkingDone, Data: []byte("t"), MimeType: "image/png"}},
 				{done: mmsp.Item{Type: mmsp.EmbeddingDone, Embedding: []float64{1}}},
-			}, mmsp.FinishStop,
+			},
+			mmsp.FinishStop,
 			`block_start {"index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
 block_delta {"index":0,"delta":{"type":"signature_delta","signature":"(inline_data {'signature':'x'}>)"}}
 block_stop {"index":0}
@@ -462,6 +471,7 @@ func TestProofsComeBack(t *testing.T) {
 		{geminiPeer, []mmsp.Item{
 			mmsp.Thinking("t"), with(mmsp.Text("a"), `{"signature":"1"}`), with(mmsp.ToolCall("c1", "f", `{}`), `{"signature":"2"}`), mmsp.ToolCall("c2", "f", `{}`),
 			with(mmsp.ToolCall("c3", "g", `{"b":2}`), `{"signature":"3"}`), with(mmsp.InlineData([]byte("i"), "image/png", ""), `{"signature":"4"}`),
+			with(mmsp.InlineData([]byte("s"), "audio/wav", "s.wav"), `{"signature":"7"}`),
 			with(mmsp.Text(" "), `{"signature":"5"}`), with(mmsp.Text(""), `{"signature":"6"}`),
 		}},
 		{chatPeer, []mmsp.Item{
