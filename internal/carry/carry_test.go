@@ -45,6 +45,10 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%q is %+v", text, e)
 		}
 	}
+	deep := strings.Repeat("[", 600) + strings.Repeat("]", 600)
+	if e, ok := Open(Seal(Envelope{Kind: "text", Fidelity: mmsp.Fidelity(`{"a":` + deep + `}`)}, MaxInline)); ok {
+		t.Errorf("deeper than any message may be: %.80s", e.Fidelity)
+	}
 	large := Envelope{Issuer: claude, Kind: "thinking", Fidelity: mmsp.Fidelity(`{"a":"` + strings.Repeat("x", 2000) + `"}`)}
 	if e, ok := Open(Seal(large, 1000)); !ok || e.Fidelity != nil || e.Kind != "thinking" {
 		t.Errorf("too large: %+v %v", e, ok)

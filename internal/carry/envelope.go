@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
 // Peer is who answers the requests of a model.
@@ -102,7 +103,7 @@ func Open(text string) (e Envelope, ok bool) {
 		return e, false
 	}
 	var r record
-	if json.Unmarshal(raw, &r) != nil || r.Kind == "" || len(r.Fidelity) > 0 && r.Fidelity[0] != '{' {
+	if json.Unmarshal(raw, &r) != nil || r.Kind == "" || len(r.Fidelity) > 0 && (r.Fidelity[0] != '{' || !jsonscan.Valid(r.Fidelity)) {
 		return e, false
 	}
 	e = Envelope{Peer{r.Issuer[0], Protocol(r.Issuer[1]), r.Issuer[2], r.Issuer[3]}, r.Kind, r.Fidelity, nil}
