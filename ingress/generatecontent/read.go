@@ -1,0 +1,455 @@
+package generatecontent
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
+	"github.com/prism-shadow/mmsp-go/wire/genai"
+)
+
+// redactedThinking is the text of a thinking item whose content its provider keeps to itself. Callers never see it: they
+// get an empty thought, whose envelope is of redactedKind.
+const (
+	redactedThinking = "_REDACTED_THINKING"
+	redactedKind     = "redacted_thinking"
+)
+
+// sealedPrefix is how base64 of an envelope begins: that of "mmsp1.".
+const sealedPrefix = "bW1zcDEu"
+
+// reader turns contents into messages.
+type reader struct {
+	env          *ingress.Env
+	conversation ingress.Conversation
+	dropped      []string
+
+	// A model's text in the pieces of a stream, as the chats of Google's libraries keep it. The pieces are one item, up to
+	// one with a signature or, as the encoder has it, an empty one.
+	run struct {
+		kind mmsp.ItemType // empty: none
+		path string
+		text strings.Builder
+	}
+
+	known map[string]bool // ids that calls came with
+	calls []pendingCall   // of the last turn of the model
+}
+
+type pendingCall struct {
+	id, name    string
+	synthesized bool // it came without an id
+	answered    bool
+}
+
+func (c *call) readBody() (*ingress.Request, error) {
+	body := c.body
+	r := &reader{env: c.env, known: map[string]bool{}, dropped: slices.Concat(body.Hosted, body.Generation.Ignored)}
+	for _, text := range body.System {
+		r.conversation.System(text)
+	}
+	for i := range body.Contents {
+		if err := r.turn(i, &body.Contents[i]); err != nil {
+			return nil, err
+		}
+	}
+	r.flush(nil)
+	messages := r.conversation.Messages
+	if len(messages) == 0 {
+		return nil, ingress.Invalid(body.Contents[0].Path, "there is nothing in the contents")
+	}
+	request := &ingress.Request{
+		Messages: messages, Paths: r.conversation.Paths, Dropped: r.dropped,
+		Prefill: prefills(&messages[len(messages)-1]),
+	}
+	c.showsThoughts = body.Generation.IncludeThoughts == nil || *body.Generation.IncludeThoughts
+	c.readConfig(&request.Config)
+	request.Config.SystemPrompt = r.conversation.SystemPrompt()
+	return request, c.readTools(request)
+}
+
+// prefills reports whether the last turn begins the answer; calls that wait for theirs do not.
+func prefills(last *mmsp.Message) bool {
+	return last.Role == mmsp.RoleAssistant && last.ContentItems[len(last.ContentItems)-1].Type != mmsp.ToolCallDone
+}
+
+// turn reads the content with a number.
+func (r *reader) turn(number int, turn *genai.Turn) error {
+	for i := range turn.Parts {
+		part := &turn.Parts[i]
+		if part.Kind == "functionCall" && turn.Role != "model" {
+			return ingress.Invalid(part.Path+".functionCall", "a call stands in a turn of the model")
+		}
+		if turn.Role == "model" && part.Kind == "text" {
+			r.said(part)
+			continue
+		}
+		if part.Kind == "" {
+			continue
+		}
+		r.flush(nil)
+		role := mmsp.RoleUser
+		if turn.Role == "model" {
+			role = mmsp.RoleAssistant
+		}
+		switch part.Kind {
+		case "text":
+			if part.Text != "" {
+				r.add(role, part.Path, mmsp.Text(part.Text))
+			}
+		case "inlineData", "fileData":
+			item, err := r.data(part, role)
+			if err != nil {
+				return err
+			}
+			r.add(role, part.Path, item)
+		case "functionCall":
+			r.functionCall(part, fmt.Sprintf("call_%d_%d", number, i))
+		case "functionResponse":
+			if err := r.functionResponse(part); err != nil {
+				return err
+			}
+		default: // what Google's own tools did
+			r.dropped = append(r.dropped, part.Path+" ("+part.Kind+")")
+		}
+	}
+	return nil
+}
+
+// add appends an item. The calls of an earlier turn of the model are answered by now, or never.
+func (r *reader) add(role mmsp.Role, path string, item mmsp.Item) {
+	if messages := r.conversation.Messages; role == mmsp.RoleAssistant && (len(messages) == 0 || messages[len(messages)-1].Role != role) {
+		r.calls = nil
+	}
+	r.conversation.Add(role, path, item)
+}
+
+// said reads a text of the model.
+func (r *reader) said(part *genai.InputPart) {
+	kind := mmsp.TextDone
+	if part.Thought {
+		kind = mmsp.ThinkingDone
+	}
+	fidelity, redacted := r.proof(part, kind.Kind())
+	if r.run.kind != kind || part.Text == "" && part.Signature == "" || redacted {
+		r.flush(nil)
+	}
+	if part.Text == "" && part.Signature == "" {
+		return
+	}
+	if redacted {
+		item := mmsp.Thinking(redactedThinking)
+		item.Fidelity = fidelity
+		r.add(mmsp.RoleAssistant, part.Path, item)
+		return
+	}
+	if r.run.kind == "" {
+		r.run.kind, r.run.path = kind, part.Path
+	}
+	r.run.text.WriteString(part.Text)
+	if part.Signature != "" {
+		r.flush(fidelity)
+	}
+}
+
+// flush ends the text that is gathered.
+func (r *reader) flush(fidelity mmsp.Fidelity) {
+	run := &r.run
+	if run.kind == "" {
+		return
+	}
+	text := run.text.String()
+	item := mmsp.Text(text)
+	if run.kind == mmsp.ThinkingDone { // an empty one had a proof that may be recalled
+		item = mmsp.Thinking(text)
+	}
+	item.Fidelity = fidelity
+	if text != "" || fidelity != nil || run.kind == mmsp.ThinkingDone {
+		r.add(mmsp.RoleAssistant, run.path, item)
+	}
+	run.kind = ""
+	run.text.Reset()
+}
+
+// proof returns the fidelity that a part's signature carries to an item of a kind, nil where there is none or it is not to
+// be used, and whether the item is thinking whose text is not shown.
+func (r *reader) proof(part *genai.InputPart, kind string) (fidelity mmsp.Fidelity, redacted bool) {
+	value := part.Signature
+	if strings.HasPrefix(value, sealedPrefix) {
+		if text, ok := genai.DecodeBase64(value); ok {
+			value = string(text)
+		}
+	}
+	e, ok := carry.Restore(carry.GenerateContent, r.env.Peer, value)
+	if !ok || e.Owner != nil {
+		return nil, false
+	}
+	if redacted = e.Kind == redactedKind && kind == mmsp.ThinkingDone.Kind(); redacted || e.Kind == kind || e.Kind == "" {
+		return e.Fidelity, redacted
+	}
+	return nil, false
+}
+
+// data reads a picture or a document. What the model made itself comes back as such.
+func (r *reader) data(part *genai.InputPart, role mmsp.Role) (mmsp.Item, error) {
+	if part.Kind == "fileData" {
+		address, err := fileURL(part)
+		return mmsp.ImageURL(address), err
+	}
+	if role == mmsp.RoleUser && isPicture(part.MimeType) {
+		return mmsp.ImageURL(dataURL(part)), nil
+	}
+	item := mmsp.InlineData(part.Data, part.MimeType, part.DisplayName)
+	if role == mmsp.RoleAssistant {
+		if part.Thought {
+			item.Type = mmsp.InlineThinkingDone
+		}
+		item.Fidelity, _ = r.proof(part, item.Type.Kind())
+	}
+	return item, nil
+}
+
+// isPicture reports whether a MIME type is plainly that of a picture.
+func isPicture(mimeType string) bool {
+	name, ok := strings.CutPrefix(strings.ToLower(mimeType), "image/")
+	return ok && name != "" && !strings.ContainsFunc(name, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '+' && c != '-'
+	})
+}
+
+func dataURL(part *genai.InputPart) string {
+	return "data:" + part.MimeType + ";base64," + base64.StdEncoding.EncodeToString(part.Data)
+}
+
+// fileURL returns the address of a picture on the web. Anything else would be a file of a provider, or one that only Google
+// reads from where it is.
+func fileURL(part *genai.InputPart) (string, error) {
+	invalid := func(reason string) (string, error) {
+		return "", ingress.Invalid(part.Path+".fileData.fileUri", reason)
+	}
+	address, err := url.Parse(part.FileURI)
+	if err != nil || address.Host == "" || address.Scheme != "https" && address.Scheme != "http" {
+		return invalid("fileData: an http or https address is wanted; file ids of a provider are not known here")
+	}
+	if strings.EqualFold(address.Hostname(), "generativelanguage.googleapis.com") {
+		return invalid("fileData: files of a provider are not known here; inlineData carries their bytes")
+	}
+	picture := isPicture(part.MimeType)
+	if part.MimeType == "" {
+		picture = slices.Contains([]string{".png", ".jpg", ".jpeg", ".webp", ".gif", ".heic", ".heif", ".avif", ".bmp"}, strings.ToLower(path.Ext(address.Path)))
+	}
+	if !picture {
+		return invalid("fileData: addresses of pictures alone are read; inlineData carries the bytes of other files")
+	}
+	return part.FileURI, nil
+}
+
+// functionCall reads a call; id is what it gets where it has none.
+func (r *reader) functionCall(part *genai.InputPart, id string) {
+	call := pendingCall{id: part.ID, name: part.Name}
+	if call.id == "" {
+		for call.synthesized = true; r.known[id]; {
+			id += "_"
+		}
+		call.id = id
+	}
+	r.known[call.id] = true
+	arguments := "{}"
+	if part.Args != nil {
+		arguments = string(part.Args)
+	}
+	item := mmsp.ToolCall(call.id, call.name, arguments)
+	item.Fidelity, _ = r.proof(part, item.Type.Kind())
+	r.add(mmsp.RoleAssistant, part.Path, item)
+	r.calls = append(r.calls, call)
+}
+
+// functionResponse reads the answer to a call: the one that it names by its id or, where one of the two has no id, the first
+// call of that function in the model's last turn that has no answer.
+func (r *reader) functionResponse(part *genai.InputPart) error {
+	id := part.ID
+	if !r.known[id] {
+		i := slices.IndexFunc(r.calls, func(call pendingCall) bool {
+			return call.name == part.Name && !call.answered && (call.synthesized || part.ID == "")
+		})
+		if i < 0 {
+			return ingress.Invalid(part.Path+".functionResponse", fmt.Sprintf("no call of %.64q awaits this answer", part.Name))
+		}
+		id = r.calls[i].id
+	}
+	if i := slices.IndexFunc(r.calls, func(call pendingCall) bool { return call.id == id }); i >= 0 {
+		r.calls[i].answered = true
+	}
+	var pictures []string
+	for i := range part.Parts {
+		switch inside := &part.Parts[i]; inside.Kind {
+		case "inlineData":
+			pictures = append(pictures, dataURL(inside))
+		case "fileData":
+			address, err := fileURL(inside)
+			if err != nil {
+				return err
+			}
+			pictures = append(pictures, address)
+		}
+	}
+	text, failed := resultText(part.Response)
+	item := mmsp.ToolResult(id, text, pictures...)
+	item.IsError = failed
+	r.add(mmsp.RoleUser, part.Path, item)
+	return nil
+}
+
+// resultText returns what a function returned, and whether it failed. A text alone under one of the names that the
+// protocol's documentation uses is that text; anything else is the object.
+func resultText(response json.RawMessage) (text string, failed bool) {
+	if response == nil {
+		return "", false
+	}
+	var s jsonscan.Scanner
+	s.Reset(response)
+	first := true
+	if !s.Field(&first) {
+		return "{}", false
+	}
+	name := string(s.Name())
+	kind := s.Kind()
+	value := bytes.Clone(s.Raw())
+	alone := !s.Field(&first)
+	switch {
+	case alone && kind == '"' && slices.Contains([]string{"result", "output", "error"}, name):
+		s.Reset(value)
+		return s.String(), name == "error"
+	case alone && kind != 'n' && name == "error":
+		return compact(value), true
+	}
+	return compact(response), false
+}
+
+func compact(value []byte) string {
+	var out bytes.Buffer
+	if json.Compact(&out, value) != nil { // cannot be: the body is JSON
+		return string(value)
+	}
+	return out.String()
+}
+
+func (c *call) readConfig(config *mmsp.Config) {
+	g := &c.body.Generation
+	config.Temperature, config.TopP, config.TopK, config.MaxTokens = g.Temperature, g.TopP, g.TopK, g.MaxOutputTokens
+	config.StopSequences, config.Seed = g.StopSequences, g.Seed
+	config.PresencePenalty, config.FrequencyPenalty = g.PresencePenalty, g.FrequencyPenalty
+	switch {
+	case g.Schema != nil:
+		config.ResponseFormat = &mmsp.ResponseFormat{Type: mmsp.FormatJSONSchema, Schema: g.Schema}
+	case g.JSON:
+		config.ResponseFormat = &mmsp.ResponseFormat{Type: mmsp.FormatJSONObject}
+	}
+	config.ThinkingSummary, config.ThinkingBudget = g.IncludeThoughts, g.ThinkingBudget
+	config.ThinkingLevel = map[string]mmsp.ThinkingLevel{
+		"MINIMAL": mmsp.ThinkingLow, "LOW": mmsp.ThinkingLow, "MEDIUM": mmsp.ThinkingMedium, "HIGH": mmsp.ThinkingHigh,
+	}[g.ThinkingLevel]
+	if config.ServiceTier = c.body.ServiceTier; config.ServiceTier == "standard" {
+		config.ServiceTier = "default" // as the others call it
+	}
+	if g.Image != nil {
+		config.ImageConfig = &mmsp.ImageConfig{AspectRatio: g.Image.AspectRatio, ImageSize: g.Image.ImageSize}
+	}
+	for _, v := range g.Voices {
+		config.TTSConfig = append(config.TTSConfig, mmsp.TTSVoice{Voice: v.VoiceConfig.PrebuiltVoiceConfig.VoiceName, Speaker: v.Speaker})
+	}
+}
+
+func (c *call) readTools(request *ingress.Request) error {
+	for _, f := range c.body.Functions {
+		request.Config.Tools = append(request.Config.Tools, mmsp.Tool{Name: f.Name, Description: f.Description, Parameters: f.Parameters})
+		request.ToolPaths = append(request.ToolPaths, f.Path)
+	}
+	calling := c.body.Calling
+	if calling == nil || calling.Mode == "" {
+		return nil
+	}
+	tools := request.Config.Tools
+	for i, name := range calling.Allowed {
+		if !slices.ContainsFunc(tools, func(tool mmsp.Tool) bool { return tool.Name == name }) {
+			return ingress.Invalid(fmt.Sprintf("%s.allowedFunctionNames[%d]", calling.Path, i), fmt.Sprintf("no function %.64q is declared", name))
+		}
+	}
+	if len(tools) == 0 {
+		if calling.Mode == "ANY" {
+			return ingress.Invalid(calling.Path+".mode", "no function is declared that could be called")
+		}
+		return nil // there is nothing to choose from
+	}
+	switch choice := (&mmsp.ToolChoice{}); {
+	case calling.Mode == "ANY" && len(calling.Allowed) > 0:
+		choice.Names = calling.Allowed
+		request.Config.ToolChoice, request.Allowed = choice, calling.Allowed
+	case calling.Mode == "ANY":
+		choice.Mode = mmsp.ToolChoiceRequired
+		request.Config.ToolChoice = choice
+	case calling.Mode == "NONE":
+		choice.Mode = mmsp.ToolChoiceNone
+		request.Config.ToolChoice = choice
+	default: // AUTO, and VALIDATED, which may limit what is called
+		choice.Mode = mmsp.ToolChoiceAuto
+		request.Config.ToolChoice = choice
+		if len(calling.Allowed) > 0 {
+			request.Allowed = calling.Allowed
+			request.Config.Tools, request.ToolPaths = nil, nil
+			for _, f := range c.body.Functions {
+				if slices.Contains(calling.Allowed, f.Name) {
+					request.Config.Tools = append(request.Config.Tools, mmsp.Tool{Name: f.Name, Description: f.Description, Parameters: f.Parameters})
+					request.ToolPaths = append(request.ToolPaths, f.Path)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// readEmbeddings makes a message of each content to embed.
+func (c *call) readEmbeddings() (*ingress.Request, error) {
+	request := &ingress.Request{}
+	var dimensions *int64
+	for i := range c.embeddings {
+		e := &c.embeddings[i]
+		at := func(name string) string { return strings.TrimPrefix(e.Path+"."+name, ".") }
+		if e.Model != "" && e.Model != c.model && strings.TrimPrefix(e.Model, "models/") != strings.TrimPrefix(c.model, "models/") {
+			return nil, ingress.Invalid(at("model"), "the address of the request names another model")
+		}
+		if i > 0 && (dimensions == nil) != (e.Dimensions == nil) || i > 0 && dimensions != nil && *dimensions != *e.Dimensions {
+			return nil, ingress.Invalid(at("outputDimensionality"), "all vectors of a batch have one length")
+		}
+		dimensions = e.Dimensions
+		r := &reader{env: c.env}
+		e.Content.Role = "user" // whoever says it
+		for j := range e.Content.Parts {
+			if part := &e.Content.Parts[j]; !slices.Contains([]string{"", "text", "inlineData", "fileData"}, part.Kind) {
+				return nil, ingress.Invalid(part.Path, part.Kind+" has no vector")
+			}
+		}
+		if err := r.turn(0, &e.Content); err != nil {
+			return nil, err
+		}
+		if len(r.conversation.Messages) == 0 {
+			return nil, ingress.Invalid(at("content"), "there is nothing to embed")
+		}
+		request.Messages = append(request.Messages, r.conversation.Messages...)
+		request.Paths = append(request.Paths, r.conversation.Paths...)
+		request.Dropped = append(request.Dropped, e.Ignored...)
+	}
+	if dimensions != nil {
+		request.Config.EmbeddingConfig = &mmsp.EmbeddingConfig{Dimensions: dimensions}
+	}
+	return request, nil
+}
