@@ -14,6 +14,8 @@ const maxInputNesting = 64
 
 var errInputNesting = errors.New("a schema nests at most " + strconv.Itoa(maxInputNesting) + " deep")
 
+var errSpellings = errors.New("a keyword of a schema is given in two spellings")
+
 // JSONSchema makes JSON Schema of a schema as the protocol has it, a subset of OpenAPI's: types are written small, what may
 // be null says so among its types, and properties stand in the order that propertyOrdering gives. What is JSON Schema
 // already stays as it is. The text must be JSON.
@@ -39,12 +41,20 @@ func appendJSONSchema(dst, schema []byte, depth int) ([]byte, error) {
 	var keywords []keyword
 	var ordering []string
 	nullable, typed := false, false
+	var spelled map[string]bool
 	var s jsonscan.Scanner
 	s.ResetChecked(schema)
 	for first := true; s.Field(&first); {
 		name := string(s.Name())
 		if short := camel(name); slices.Contains(schemaKeywords, short) {
 			name = short
+			if spelled[name] {
+				return dst, errSpellings
+			}
+			if spelled == nil {
+				spelled = map[string]bool{}
+			}
+			spelled[name] = true
 		}
 		switch name {
 		case "nullable":
