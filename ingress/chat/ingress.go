@@ -43,17 +43,14 @@ func words(p *ingress.Problem) (kind, code string) {
 	switch p.Kind {
 	case ingress.KindInvalid:
 		code = "invalid_value"
-		if p.Code != "" {
-			code = p.Code
-		}
 	case ingress.KindUnauthorized:
 		code = "invalid_api_key"
 	case ingress.KindBilling:
-		kind, code = "insufficient_quota", "insufficient_quota"
+		return "insufficient_quota", "insufficient_quota"
 	case ingress.KindForbidden:
-		kind, code = "permission_error", "permission_denied"
+		return "permission_error", "permission_denied"
 	case ingress.KindUnknownModel:
-		code = "model_not_found"
+		return kind, "model_not_found"
 	case ingress.KindNotFound:
 		code = "not_found"
 	case ingress.KindMethod:
@@ -63,24 +60,22 @@ func words(p *ingress.Problem) (kind, code string) {
 	case ingress.KindMediaType:
 		code = "unsupported_media_type"
 	case ingress.KindContextLength:
-		code = "context_length_exceeded"
+		return kind, "context_length_exceeded"
 	case ingress.KindPreviousMissing:
 		code = "previous_response_not_found"
 	case ingress.KindRateLimit:
-		kind, code = "rate_limit_error", "rate_limit_exceeded"
+		return "rate_limit_error", "rate_limit_exceeded"
 	case ingress.KindConflict:
 		code = "conflict"
 	case ingress.KindTimeout:
-		kind, code = "server_error", "timeout"
+		return "server_error", "timeout"
 	case ingress.KindOverloaded:
-		kind, code = "server_error", "server_is_overloaded"
-	case ingress.KindUpstream:
-		kind, code = "server_error", "upstream_error"
-		if p.Code != "" {
-			code = p.Code
-		}
+		return "server_error", "server_is_overloaded"
 	default:
 		kind, code = "server_error", "server_error"
+	}
+	if p.Code != "" {
+		code = p.Code // the provider's own, or one that says more
 	}
 	return kind, code
 }

@@ -67,11 +67,11 @@ func read(body *openaichat.Body, peer carry.Peer) (*ingress.Request, error) {
 			conversation.Add(mmsp.RoleUser, at, item)
 		}
 	}
-	if len(conversation.Messages) == 0 {
-		return nil, ingress.Invalid("messages", "a message of the user with content is wanted")
-	}
 	request.Messages, request.Paths = conversation.Messages, conversation.Paths
 	request.Config.SystemPrompt = conversation.SystemPrompt()
+	if len(request.Messages) == 0 && request.Config.SystemPrompt == nil {
+		return nil, ingress.Invalid("messages", "a message with content is wanted")
+	}
 	return request, nil
 }
 

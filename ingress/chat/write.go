@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/prism-shadow/mmsp-go"
@@ -27,7 +28,7 @@ type encoder struct {
 	// Of the open item.
 	field  string                       // of text: content or refusal
 	hidden bool                         // nothing is written of it
-	detail []openaichat.ReasoningDetail // of thinking: what every piece of it is written with
+	detail []openaichat.ReasoningDetail // of thinking: what every piece of it is written with, proofs aside
 	wrote  bool                         // of a call: arguments; of thinking: details
 	signed bool                         // of a call
 }
@@ -80,32 +81,35 @@ func (c *encoder) begin(dst []byte, content bool) []byte {
 	return c.chunks.Role(dst, content)
 }
 
-// thinking appends a piece of thinking, together with its detail where the provider gives one of its own.
+// thinking appends a piece of thinking. Details that the provider gives are written as providers do: each piece says its
+// part of the text, and the proof comes at the end.
 func (c *encoder) thinking(dst []byte, item *mmsp.Item, first bool) []byte {
 	if first {
 		c.hidden, c.wrote, c.detail = item.Thinking == redactedThinking, false, nil
-		if len(item.Fidelity) > 0 {
+		if len(item.Fidelity) > 0 && c.open {
 			c.detail = decodeReasoning(item.Fidelity, c.peer).ReasoningDetails
+			for i := range c.detail {
+				c.detail[i].Data, c.detail[i].Signature = "", ""
+			}
 		}
 	}
 	text := item.Thinking
 	if c.hidden {
 		text = ""
 	}
-	switch {
-	case c.open && len(c.detail) > 0:
-		details := sayDetails(c.detail, text)
-		for i := range c.detail { // the proof is said once
-			c.detail[i].Data, c.detail[i].Signature = "", ""
+	if c.open {
+		if text == "" {
+			return dst
 		}
-		c.wrote = true
-		return c.chunks.Reasoning(c.begin(dst, false), text, details...)
-	case c.open && text != "":
-		return c.chunks.Reasoning(c.begin(dst, false), text)
-	case c.open || c.wrote:
-		return dst
+		c.wrote = len(c.detail) > 0
+		return c.chunks.Reasoning(c.begin(dst, false), text, sayDetails(c.detail, text)...)
 	}
-	details := sayDetails(decodeReasoning(item.Fidelity, c.peer).ReasoningDetails, text)
+	details := decodeReasoning(item.Fidelity, c.peer).ReasoningDetails
+	if c.wrote { // but for the proof
+		details = slices.DeleteFunc(details, func(d openaichat.ReasoningDetail) bool { return !d.Bound() })
+	} else {
+		details = sayDetails(details, text)
+	}
 	if !first {
 		text = "" // it has been written
 	}
@@ -195,14 +199,14 @@ func (c *encoder) answerCall(item *mmsp.Item) openaichat.AnswerCall {
 
 // Stop appends the proofs of the turn, its end, and the usage where it is asked for.
 func (c *encoder) Stop(dst []byte, answer *mmsp.Message) []byte {
-	dst = c.begin(dst, true)
 	if n := len(answer.ContentItems); n > 0 {
 		// A call that the limit cut has been written, but for one that waited for its end.
 		if cut := &answer.ContentItems[n-1]; cut.Type == mmsp.ToolCallDelta && c.custom[cut.Name] && !(c.legacy && c.calls > 1) {
 			call := c.answerCall(cut)
-			dst = c.chunks.Input(c.chunks.Call(dst, c.calls-1, &call), c.calls-1, call.Arguments)
+			dst = c.chunks.Input(c.chunks.Call(c.begin(dst, false), c.calls-1, &call), c.calls-1, call.Arguments)
 		}
 	}
+	dst = c.begin(dst, true)
 	if detail, ok := c.layout(answer); ok {
 		dst = c.chunks.Reasoning(dst, "", detail)
 	}

@@ -1,0 +1,131 @@
+// Package embeddings is the Embeddings protocol as callers speak it: POST /v1/embeddings. Every text is a message of its
+// own, which is what the clients that make vectors take.
+package embeddings
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/wire/openaiembedding"
+)
+
+type protocol struct{}
+
+// New returns the protocol.
+func New() ingress.Protocol { return protocol{} }
+
+func (protocol) Name() carry.Protocol { return carry.Embeddings }
+
+// Parse reads the body of POST /v1/embeddings.
+func (protocol) Parse(_ *http.Request, body []byte) (ingress.Call, error) {
+	b, err := openaiembedding.ReadBody(body)
+	if err != nil {
+		return nil, ingress.FromPath(err)
+	}
+	return call{b}, nil
+}
+
+// AppendError appends {"error": {message, type, param, code}}.
+func (protocol) AppendError(dst []byte, p *ingress.Problem) []byte {
+	kind, code := words(p)
+	return openaiembedding.AppendError(dst, p.Message, kind, p.Param, code)
+}
+
+// call is one request. Its answer never streams.
+type call struct{ body *openaiembedding.Body }
+
+func (c call) Model() string { return c.body.Model }
+func (c call) Streams() bool { return false }
+func (c call) Counts() bool  { return false }
+
+// Read turns the body into MMSP's terms.
+func (c call) Read(context.Context, *ingress.Env) (*ingress.Request, error) {
+	request := &ingress.Request{}
+	for i, text := range c.body.Input {
+		path := "input"
+		if !c.body.Single {
+			path = fmt.Sprintf("input[%d]", i)
+		}
+		request.Messages = append(request.Messages, mmsp.UserMessage(mmsp.Text(text)))
+		request.Paths = append(request.Paths, []string{path})
+	}
+	request.Config.User = c.body.User
+	if c.body.Dimensions != nil {
+		request.Config.EmbeddingConfig = &mmsp.EmbeddingConfig{Dimensions: c.body.Dimensions}
+	}
+	return request, nil
+}
+
+// Whole appends the vectors in the order of the texts.
+func (c call) Whole(dst []byte, answer *mmsp.Message) []byte {
+	a := openaiembedding.Answer{Base64: c.body.Base64, Model: c.body.Model}
+	for i := range answer.ContentItems {
+		if item := &answer.ContentItems[i]; item.Type == mmsp.EmbeddingDone {
+			a.Vectors = append(a.Vectors, item.Embedding)
+		}
+	}
+	if u := answer.Usage; u != nil {
+		for _, n := range []*int64{u.CachedTokens, u.PromptTokens} {
+			if n != nil {
+				a.PromptTokens += *n
+			}
+		}
+	}
+	return a.Append(dst)
+}
+
+// The methods of a stream and of a count are never called. What a failure would say is said all the same.
+
+func (c call) ContentType() string                          { return "application/json" }
+func (c call) Heartbeat(dst []byte) []byte                  { return dst }
+func (c call) Event(dst []byte, _ *mmsp.Event) []byte       { return dst }
+func (c call) Stop(dst []byte, answer *mmsp.Message) []byte { return c.Whole(dst, answer) }
+func (c call) Fail(dst []byte, p *ingress.Problem) []byte   { return protocol{}.AppendError(dst, p) }
+func (c call) Count(dst []byte, _ int64) []byte             { return dst }
+
+// words are the type and the code of an error.
+func words(p *ingress.Problem) (kind, code string) {
+	kind = "invalid_request_error"
+	switch p.Kind {
+	case ingress.KindInvalid:
+		code = "invalid_value"
+	case ingress.KindUnauthorized:
+		code = "invalid_api_key"
+	case ingress.KindBilling:
+		return "insufficient_quota", "insufficient_quota"
+	case ingress.KindForbidden:
+		return "permission_error", "permission_denied"
+	case ingress.KindUnknownModel:
+		return kind, "model_not_found"
+	case ingress.KindNotFound:
+		code = "not_found"
+	case ingress.KindMethod:
+		code = "method_not_allowed"
+	case ingress.KindTooLarge:
+		code = "request_too_large"
+	case ingress.KindMediaType:
+		code = "unsupported_media_type"
+	case ingress.KindContextLength:
+		return kind, "context_length_exceeded"
+	case ingress.KindPreviousMissing:
+		code = "previous_response_not_found"
+	case ingress.KindRateLimit:
+		return "rate_limit_error", "rate_limit_exceeded"
+	case ingress.KindConflict:
+		code = "conflict"
+	case ingress.KindTimeout:
+		return "server_error", "timeout"
+	case ingress.KindOverloaded:
+		return "server_error", "server_is_overloaded"
+	default:
+		kind, code = "server_error", "server_error"
+	}
+	if p.Code != "" {
+		code = p.Code // the provider's own, or one that says more
+	}
+	return kind, code
+}
