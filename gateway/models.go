@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/ingress/generatecontent"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
@@ -81,4 +82,28 @@ func appendModel(dst []byte, id string, started time.Time) []byte {
 	quoted := jsonscan.AppendString(nil, id)
 	return fmt.Appendf(dst, `{"id":%s,"object":"model","type":"model","display_name":%s,"created":%d,"created_at":"%s","owned_by":"mmsp"}`,
 		quoted, quoted, started.Unix(), started.UTC().Format(time.RFC3339))
+}
+
+// geminiModels answers GET /v1beta/models and /v1beta/models/{id}.
+func (c *call) geminiModels() bool {
+	path, one := strings.CutPrefix(c.r.URL.EscapedPath(), "/v1beta/models/")
+	id, err := url.PathUnescape(path)
+	switch {
+	case !one:
+		body, err := generatecontent.AppendModels(nil, c.state.listed, c.r.URL.Query())
+		if err != nil {
+			c.fail(err)
+			return true
+		}
+		c.json(http.StatusOK, body)
+	case strings.Contains(path, ":"): // a method, which is asked for with POST
+		return false
+	default:
+		if _, ok := c.state.row(id); err != nil || !ok {
+			c.fail(unknownModel(id, "/v1beta/models"))
+			return true
+		}
+		c.json(http.StatusOK, generatecontent.AppendModel(nil, id))
+	}
+	return true
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/prism-shadow/mmsp-go/gateway/config"
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/ingress/chat"
+	"github.com/prism-shadow/mmsp-go/ingress/embeddings"
+	"github.com/prism-shadow/mmsp-go/ingress/generatecontent"
 	"github.com/prism-shadow/mmsp-go/ingress/messages"
 	"github.com/prism-shadow/mmsp-go/ingress/responses"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
@@ -19,13 +21,17 @@ type endpoint struct {
 	name     string // of its switch, gateway.http.endpoints.<name>.enabled
 	protocol ingress.Protocol
 	paths    []string // one that ends in a slash stands for all below it
+	// get answers what is asked with GET, and reports whether there is such a route; nil: there is none.
+	get func(*call) bool
 }
 
 // endpoints is the one table of ingress protocols.
 var endpoints = []endpoint{
-	{"responses", responses.New(), []string{"/v1/responses", "/v1/responses/input_tokens"}},
-	{"chatCompletions", chat.New(), []string{"/v1/chat/completions"}},
-	{"messages", messages.New(), []string{"/v1/messages", "/v1/messages/count_tokens"}},
+	{"responses", responses.New(), []string{"/v1/responses", "/v1/responses/input_tokens"}, nil},
+	{"chatCompletions", chat.New(), []string{"/v1/chat/completions"}, nil},
+	{"messages", messages.New(), []string{"/v1/messages", "/v1/messages/count_tokens"}, nil},
+	{"generateContent", generatecontent.New(), []string{"/v1beta/models", "/v1beta/models/"}, (*call).geminiModels},
+	{"embeddings", embeddings.New(), []string{"/v1/embeddings"}, nil},
 }
 
 // Endpoints returns the names of the ingress endpoints that this version has, as the configuration spells them.
@@ -66,6 +72,7 @@ func (c *call) route(e *endpoint) {
 			Kind: ingress.KindNotFound, Status: http.StatusNotFound, Code: "endpoint_disabled",
 			Message: fmt.Sprintf("this endpoint is off; gateway.http.endpoints.%s.enabled turns it on", e.name),
 		})
+	case c.r.Method == http.MethodGet && e.get != nil && e.get(c):
 	case c.r.Method != http.MethodPost:
 		c.w.Header().Set("Allow", http.MethodPost)
 		c.fail(&ingress.Problem{Kind: ingress.KindMethod, Status: http.StatusMethodNotAllowed, Message: fmt.Sprintf("%.16s is not possible here; POST is", c.r.Method)})

@@ -51,7 +51,7 @@ func TestKeys(t *testing.T) {
 		{"empty", "GET", "/v1/models?key=", http.Header{"Authorization": {"Bearer "}, "X-Api-Key": {""}, "X-Goog-Api-Key": {""}}, 401},
 		{"before the body", "POST", "/v1/stream", nil, 401},
 		{"before the routes", "DELETE", "/v1/nothing", nil, 401},
-		{"before the routes of Gemini", "POST", "/v1beta/models/m:generateContent", nil, 401},
+		{"before the routes of Gemini", "POST", "/v1beta/nothing", nil, 401},
 		{"an escaped path", "GET", "/%761/models", nil, 401},
 		{"no route", "GET", "/v1/nothing", http.Header{"X-Api-Key": {"key-a"}}, 404},
 		{"outside", "GET", "/v1", nil, 404},
