@@ -358,22 +358,21 @@ func (c *call) appendVectors(dst []byte, answer *mmsp.Message) []byte {
 	return append(dst, '}')
 }
 
+// Status returns the HTTP status of an error.
+func (protocol) Status(p *ingress.Problem) int { return statusCode(p) }
+
 // AppendError appends the body of an HTTP error.
 func (protocol) AppendError(dst []byte, p *ingress.Problem) []byte { return appendError(dst, p) }
 
 func appendError(dst []byte, p *ingress.Problem) []byte {
-	status := statusOf(p.Kind)
-	code := p.Status
-	if code < 400 || code > 599 || code == 529 { // which this protocol does not know
-		code = status.code
-	}
-	message := cmp.Or(p.Message, status.word)
+	word := statusOf(p.Kind).word
+	message := cmp.Or(p.Message, word)
 	if p.Param != "" {
 		message = p.Param + ": " + message
 	}
-	dst = strconv.AppendInt(append(dst, `{"error":{"code":`...), int64(code), 10)
+	dst = strconv.AppendInt(append(dst, `{"error":{"code":`...), int64(statusCode(p)), 10)
 	dst = jsonscan.AppendString(append(dst, `,"message":`...), message)
-	dst = jsonscan.AppendString(append(dst, `,"status":`...), status.word)
+	dst = jsonscan.AppendString(append(dst, `,"status":`...), word)
 	details := 0
 	detail := func(kind string) {
 		if details++; details == 1 {
@@ -401,6 +400,14 @@ func appendError(dst []byte, p *ingress.Problem) []byte {
 		dst = append(dst, ']')
 	}
 	return append(dst, "}}"...)
+}
+
+// statusCode returns the HTTP status, but for what this protocol does not know, such as Anthropic's 529.
+func statusCode(p *ingress.Problem) int {
+	if p.Status < 400 || p.Status > 511 {
+		return statusOf(p.Kind).code
+	}
+	return p.Status
 }
 
 type status struct {
