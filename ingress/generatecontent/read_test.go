@@ -8,6 +8,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -422,5 +424,33 @@ func TestIDsStay(t *testing.T) {
 			t.Errorf("%s\nis not the beginning of\n%s", before, now)
 		}
 		before = now
+	}
+}
+
+// TestRecordedRequests reads what callers sent to Google. What only Google itself could give is refused.
+func TestRecordedRequests(t *testing.T) {
+	folder := os.Getenv("MMSP_CORPUS")
+	if folder == "" {
+		t.Skip("MMSP_CORPUS is not set")
+	}
+	files, _ := filepath.Glob(filepath.Join(folder, "gemini-generate-content", "*", "request.json"))
+	if len(files) == 0 {
+		t.Fatal("no requests")
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := jsonscan.Check(data); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		request, err := read(google, "/v1beta/models/m:generateContent", string(data))
+		if err == nil {
+			err = mmsp.Validate(request.Messages)
+		}
+		if err != nil && !strings.Contains(err.Error(), "fileData") && !strings.Contains(err.Error(), "cachedContent") {
+			t.Errorf("%s: %v", file, err)
+		}
 	}
 }
