@@ -291,6 +291,32 @@ func TestRecallPrefersTheSameQuestion(t *testing.T) {
 	}
 }
 
+// TestRecallWithoutIDs: a caller whose protocol has no ids for calls makes up its own.
+func TestRecallWithoutIDs(t *testing.T) {
+	ctx, store := context.Background(), NewMemory(time.Hour, 1<<20)
+	question := mmsp.UserMessage(mmsp.Text("And?"))
+	signed := with(mmsp.ToolCall("c1", "f", `{"b":1,"a":2}`), `{"signature":"p"}`)
+	answer := mmsp.AssistantMessage(signed, mmsp.ToolCall("c2", "f", `{}`))
+	if err := Remember(ctx, store, "", []mmsp.Message{question}, &answer, map[string]string{"c1": "real"}); err != nil {
+		t.Fatal(err)
+	}
+	history := []mmsp.Message{
+		question, mmsp.AssistantMessage(mmsp.ToolCall("x1", "f", `{"a":2,"b":1}`), mmsp.ToolCall("x2", "f", "{}")),
+		mmsp.UserMessage(mmsp.ToolResult("x2", "two"), mmsp.ToolResult("x1", "one")),
+	}
+	ids, err := Recall(ctx, store, "", history, [][]string{{""}, {"", ""}, {"", ""}})
+	if err != nil || ids["c1"] != "real" {
+		t.Error(ids, err)
+	}
+	calls, results := history[1].ContentItems, history[2].ContentItems
+	if calls[0].ToolCallID != "c1" || calls[1].ToolCallID != "c2" || string(calls[0].Fidelity) != `{"signature":"p"}` {
+		t.Errorf("calls %+v", calls)
+	}
+	if results[0].ToolCallID != "c2" || results[1].ToolCallID != "c1" {
+		t.Errorf("results %+v", results)
+	}
+}
+
 func TestRememberKeepsWhatCanBeLost(t *testing.T) {
 	ctx := context.Background()
 	for want, answer := range map[bool]mmsp.Message{

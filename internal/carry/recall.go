@@ -37,9 +37,7 @@ func Remember(ctx context.Context, store Store, caller string, before []mmsp.Mes
 			keys = append(keys, callKey(item.ToolCallID))
 		}
 	}
-	if len(keys) == 0 {
-		keys = digests(before, answer)
-	}
+	keys = append(keys, digests(before, answer)...)
 	return store.Put(ctx, caller, record, keys...)
 }
 
@@ -59,7 +57,7 @@ func Recall(ctx context.Context, store Store, caller string, messages []mmsp.Mes
 		if message.Role != mmsp.RoleAssistant || len(message.ContentItems) == 0 {
 			continue
 		}
-		kept, err := find(ctx, store, caller, messages[:m], message)
+		kept, known, err := find(ctx, store, caller, messages[:m], message)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
@@ -71,8 +69,11 @@ func Recall(ctx context.Context, store Store, caller string, messages []mmsp.Mes
 		if err != nil || len(original) != 1 {
 			continue // of another version
 		}
-		for known, real := range kept.IDs {
-			ids[known] = real
+		if !known {
+			rename(messages[m:min(m+2, len(messages))], original[0].ContentItems)
+		}
+		for visible, real := range kept.IDs {
+			ids[visible] = real
 		}
 		restored := restore(message.ContentItems, original[0].ContentItems)
 		if restored != nil {
@@ -87,28 +88,46 @@ func Recall(ctx context.Context, store Store, caller string, messages []mmsp.Mes
 	return ids, failed
 }
 
-// find looks a turn up by the ids of its calls, else by what it says: after what it was said first.
-func find(ctx context.Context, store Store, caller string, before []mmsp.Message, message *mmsp.Message) (*turn, error) {
+// find looks a turn up by the ids of its calls, which are known then, else by what it says: after what it was said first.
+func find(ctx context.Context, store Store, caller string, before []mmsp.Message, message *mmsp.Message) (kept *turn, known bool, err error) {
 	var keys []string
 	for i := range message.ContentItems {
 		if item := &message.ContentItems[i]; item.Type == mmsp.ToolCallDone {
 			keys = append(keys, callKey(item.ToolCallID))
 		}
 	}
-	if keys == nil {
-		keys = digests(before, message)
-	}
-	for _, key := range keys {
+	byID := len(keys)
+	for i, key := range append(keys, digests(before, message)...) {
 		record, err := store.Get(ctx, caller, key)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		var kept turn
 		if record != nil && json.Unmarshal(record, &kept) == nil {
-			return &kept, nil
+			return kept, i < byID, nil
 		}
 	}
-	return nil, nil
+	return nil, false, nil
+}
+
+// rename gives the calls of a turn, and the results that follow it, the ids that they had: the caller's protocol lost them.
+func rename(messages []mmsp.Message, original []mmsp.Item) {
+	calls := callsOf(original)
+	ids := map[string]string{}
+	for i, call := range callsOf(messages[0].ContentItems) {
+		if i < len(calls) {
+			ids[call.ToolCallID] = calls[i].ToolCallID
+			call.ToolCallID = calls[i].ToolCallID
+		}
+	}
+	if len(messages) < 2 {
+		return
+	}
+	for i := range messages[1].ContentItems {
+		item := &messages[1].ContentItems[i]
+		if id, ok := ids[item.ToolCallID]; ok && item.Type == mmsp.ToolResultDone {
+			item.ToolCallID = id
+		}
+	}
 }
 
 // restore returns the items that a turn had, where the caller's items are what a protocol keeps of them; nil where
@@ -151,26 +170,34 @@ func restore(given, original []mmsp.Item) []mmsp.Item {
 
 func callKey(id string) string { return "call:" + id }
 
-// digests returns the keys of a turn by what it says, the surest first: with what it answers, and by itself.
+// digests returns the keys of a turn by what it says, the surest first: with what it answers and, where it calls nothing,
+// by itself.
 func digests(before []mmsp.Message, message *mmsp.Message) []string {
-	var said []byte
+	digest := func(parts ...string) string {
+		sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+		return "turn:" + base64.RawURLEncoding.EncodeToString(sum[:])
+	}
+	text := saidText(message.ContentItems)
+	said := []string{text}
+	for _, call := range callsOf(message.ContentItems) {
+		said = append(said, call.Name, canonical(call.Arguments))
+	}
+	if len(said) == 1 && text == "" {
+		return nil
+	}
+	answers := said
 	if len(before) > 0 {
 		last := &before[len(before)-1]
 		for i := range last.ContentItems {
 			item := &last.ContentItems[i]
-			said = append(append(append(said, item.Type...), 0), item.Text...)
-			said = append(append(append(said, 0), item.ToolCallID...), 0)
+			answers = append(answers, string(item.Type), item.Text, item.ToolCallID)
 		}
 	}
-	text := saidText(message.ContentItems)
-	if text == "" {
-		return nil
+	keys := []string{digest(answers...)}
+	if len(said) == 1 {
+		keys = append(keys, digest(text))
 	}
-	digest := func(parts ...string) string {
-		sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-		return base64.RawURLEncoding.EncodeToString(sum[:])
-	}
-	return []string{"turn:" + digest(text, string(said)), "turn:" + digest(text)}
+	return slices.Compact(keys)
 }
 
 // saidText joins the texts of a turn: callers split and trim them as they like.
@@ -184,17 +211,16 @@ func saidText(items []mmsp.Item) string {
 	return strings.TrimSpace(b.String())
 }
 
-func sameCalls(a, b []mmsp.Item) bool {
-	calls := func(items []mmsp.Item) (calls []*mmsp.Item) {
-		for i := range items {
-			if items[i].Type == mmsp.ToolCallDone {
-				calls = append(calls, &items[i])
-			}
+func callsOf(items []mmsp.Item) (calls []*mmsp.Item) {
+	for i := range items {
+		if items[i].Type == mmsp.ToolCallDone {
+			calls = append(calls, &items[i])
 		}
-		return calls
 	}
-	return slices.EqualFunc(calls(a), calls(b), sameCall)
+	return calls
 }
+
+func sameCalls(a, b []mmsp.Item) bool { return slices.EqualFunc(callsOf(a), callsOf(b), sameCall) }
 
 // sameCall compares calls whose arguments callers may have written anew: other white space, another order of keys, the
 // numbers of JavaScript.
