@@ -32,6 +32,7 @@ type writer struct {
 	current  *shown        // it, once it is shown
 	sealed   bool          // its proof stands before it
 	joined   []byte        // arguments of it
+	input    unwrapper     // of them, where the tool takes any text
 
 	spoke bool   // an item is shown that is no reasoning
 	held  *shown // the item before, which lacks its end
@@ -129,7 +130,7 @@ func (c *call) Event(dst []byte, e *mmsp.Event) []byte {
 	}
 	if !c.begun {
 		c.begun = true
-		c.early, c.redacted, c.sealed, c.joined = nil, false, false, c.joined[:0]
+		c.early, c.redacted, c.sealed, c.joined, c.input = nil, false, false, c.joined[:0], unwrapper{}
 		c.identify(item)
 	}
 	if c.current == nil && len(item.Fidelity) > 0 {
@@ -153,10 +154,7 @@ func (c *call) Event(dst []byte, e *mmsp.Event) []byte {
 	case mmsp.ToolCallDelta:
 		dst = c.openCall(dst, item)
 		if item.Arguments != "" {
-			c.joined = append(c.joined, item.Arguments...)
-			if c.current.kind == openairesponses.ItemFunctionCall {
-				dst = c.fragment(dst, item.Arguments)
-			}
+			dst = c.arguments(dst, item.Arguments)
 		}
 	case mmsp.ToolCallDone:
 		dst = c.callDone(dst, item)
@@ -462,6 +460,17 @@ func (c *call) openCall(dst []byte, item *mmsp.Item) []byte {
 	return dst
 }
 
+// arguments writes a piece of the arguments of the current call.
+func (c *call) arguments(dst []byte, piece string) []byte {
+	c.joined = append(c.joined, piece...)
+	if c.current.kind == openairesponses.ItemCustomToolCall {
+		if piece = c.input.feed(c.joined); piece == "" {
+			return dst
+		}
+	}
+	return c.fragment(dst, piece)
+}
+
 func (c *call) callDone(dst []byte, item *mmsp.Item) []byte {
 	dst = c.openCall(dst, item)
 	if len(c.joined) == 0 {
@@ -469,10 +478,7 @@ func (c *call) callDone(dst []byte, item *mmsp.Item) []byte {
 		if arguments == "" {
 			arguments = "{}"
 		}
-		c.joined = append(c.joined, arguments...)
-		if c.current.kind == openairesponses.ItemFunctionCall {
-			dst = c.fragment(dst, arguments)
-		}
+		dst = c.arguments(dst, arguments)
 	}
 	dst = c.closeCall(dst)
 	c.hold("tool_call", item.Fidelity, len(item.Fidelity) > 0)
@@ -484,40 +490,18 @@ func (c *call) closeCall(dst []byte) []byte {
 	s := c.current
 	s.text = string(c.joined)
 	if s.kind == openairesponses.ItemCustomToolCall {
-		s.text = unwrap(s.text)
-		dst = c.fragment(dst, s.text)
+		if c.input.inside {
+			s.text = string(c.input.text)
+		} else {
+			s.text = unwrap(s.text)
+			dst = c.fragment(dst, s.text)
+		}
 		dst = c.at(c.event(dst, "response.custom_tool_call_input.done"), s, "")
 		return append(jsonscan.AppendString(append(dst, `,"input":`...), s.text), end...)
 	}
 	dst = c.at(c.event(dst, "response.function_call_arguments.done"), s, "")
 	dst = jsonscan.AppendString(append(dst, `,"name":`...), s.name)
 	return append(jsonscan.AppendString(append(dst, `,"arguments":`...), s.text), end...)
-}
-
-// unwrap returns the input of a tool that takes any text from the arguments that the model wrote: the string called
-// input, or the only one; else the arguments themselves. Of arguments that were cut it returns what came of the string.
-func unwrap(arguments string) string {
-	text := arguments
-	for cut := 0; !jsonscan.Valid([]byte(text)); cut++ {
-		if cut > len(`\ud83d\ude0`) || cut > len(arguments) {
-			return arguments
-		}
-		text = arguments[:len(arguments)-cut] + `"}`
-	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal([]byte(text), &fields) != nil {
-		return arguments
-	}
-	raw, ok := fields["input"]
-	if !ok && len(fields) == 1 {
-		for _, raw = range fields {
-		}
-	}
-	var input string
-	if json.Unmarshal(raw, &input) != nil || raw == nil {
-		return arguments
-	}
-	return input
 }
 
 // dataDone shows a picture as the call of the provider's own tool would be shown. For sound the protocol has no place: it
