@@ -1,9 +1,11 @@
 package responses
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -380,4 +382,91 @@ func TestPreviousResponse(t *testing.T) {
 	if _, _, err := parse(t, p, env, `{"model":"m","previous_response_id":"resp_a2"}`); !errors.As(err, &missing) || !strings.Contains(missing.Message, "resp_a1") {
 		t.Errorf("a conversation without its beginning: %v", err)
 	}
+}
+
+// A proof that followed its item comes back onto it; one that lost its item is let go of.
+func TestLateProofComesBack(t *testing.T) {
+	signature := `{"signature":"s"}`
+	text := `{"type":"reasoning","summary":[],"encrypted_content":"` + sealed("text", signature, &carry.Owner{Previous: true}) + `"}`
+	call := `{"type":"reasoning","summary":[],"encrypted_content":"` + sealed("tool_call", signature, &carry.Owner{Previous: true, ToolCallID: "c2"}) + `"}`
+	next := `{"type":"reasoning","summary":[],"encrypted_content":"` + sealed("text", signature, &carry.Owner{}) + `"}`
+	_, request, err := parse(t, numbered(), environment(chatPeer, nil), `{"model":"m","input":[`+text+`,{"role":"user","content":"Hi"},`+text+
+		`,{"role":"assistant","content":"A"},`+text+`,{"role":"assistant","content":"B"},`+call+`,{"type":"function_call","call_id":"c1","name":"n","arguments":"{}"},`+call+
+		`,{"type":"function_call","call_id":"c2","name":"n","arguments":"{}"},`+call+`,`+next+`,{"role":"user","content":"Why?"},{"role":"assistant","content":"C"}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, described(request), []string{
+		`0 user input[1].content {"type":"text.done","text":"Hi"}`,
+		`1 assistant input[3].content {"type":"text.done","text":"A","fidelity":{"signature":"s"}}`,
+		`1 assistant input[5].content {"type":"text.done","text":"B"}`,
+		`1 assistant input[7] {"type":"tool_call.done","name":"n","arguments":{},"tool_call_id":"c1"}`,
+		`1 assistant input[9] {"type":"tool_call.done","name":"n","arguments":{},"tool_call_id":"c2","fidelity":{"signature":"s"}}`,
+		`2 user input[12].content {"type":"text.done","text":"Why?"}`,
+		`3 assistant input[13].content {"type":"text.done","text":"C"}`,
+	})
+}
+
+// Reasoning whose proof the caller left out is known by its id, as long as its text is the same.
+func TestKeptReasoning(t *testing.T) {
+	env, p := environment(chatPeer, nil), numbered()
+	call, _, err := parse(t, p, env, ask(`,"include":[]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := mmsp.Thinking("Hm")
+	signed.Fidelity = mmsp.Fidelity(`{"signature":"s"}`)
+	answer := mmsp.AssistantMessage(signed, mmsp.InlineData([]byte("abc"), "image/png", ""), mmsp.InlineData([]byte("abc"), "audio/wav", ""))
+	if err := call.Keep(t.Context(), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if whole := string(call.Whole(nil, &answer)); !strings.Contains(whole, `{"type":"output_text","text":"data:audio/wav;base64,YWJj"`) || strings.Contains(whole, "encrypted_content") {
+		t.Errorf("got %s", whole)
+	}
+	_, request, err := parse(t, p, env, `{"model":"m","input":[{"role":"user","content":"Hi"},{"type":"reasoning","id":"rs_a1","summary":[{"type":"summary_text","text":"Hm"}]},
+		{"type":"reasoning","id":"rs_a1","summary":[{"type":"summary_text","text":"Ha"}]},{"type":"reasoning","id":"rs_a2","summary":[]},{"type":"item_reference","id":"ig_a1"}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, described(request), []string{
+		`0 user input[0].content {"type":"text.done","text":"Hi"}`,
+		`1 assistant input[1] {"type":"thinking.done","thinking":"Hm","fidelity":{"signature":"s"}}`,
+		`1 assistant input[2] {"type":"thinking.done","thinking":"Ha"}`,
+		`1 assistant input[3] {"type":"thinking.done","thinking":""}`,
+		`dropped input[4] (inline_data)`,
+	})
+}
+
+// broken is a store that is down.
+type broken struct{ carry.Store }
+
+func (broken) Get(context.Context, string, string) ([]byte, error) { return nil, errors.New("down") }
+
+func TestStoreIsDown(t *testing.T) {
+	for body, status := range map[string]int{
+		`{"model":"m","input":"Hi","previous_response_id":"resp_1"}`:                                        503,
+		`{"model":"m","input":[{"type":"item_reference","id":"rs_1"}]}`:                                     503,
+		`{"model":"m","input":[{"role":"user","content":"Hi"},{"type":"reasoning","id":"r","summary":[]}]}`: 0,
+	} {
+		_, _, err := parse(t, numbered(), environment(chatPeer, broken{}), body)
+		if got := 0; err != nil {
+			if got = ingress.Explain(err).Status; got != status {
+				t.Errorf("%s: %d", body, got)
+			}
+		} else if status != 0 {
+			t.Errorf("%s: no error", body)
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	r := httptest.NewRequest("POST", "/v1/responses/input_tokens", nil)
+	call, err := New().Parse(r, []byte(`{"model":"m","input":"Hi","stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !call.Counts() || call.Streams() || call.Model() != "m" {
+		t.Errorf("counts %t, streams %t, model %s", call.Counts(), call.Streams(), call.Model())
+	}
+	compare(t, []string{string(call.Count(nil, 12))}, []string{`{"object":"response.input_tokens","input_tokens":12}`})
 }
