@@ -440,6 +440,9 @@ func (r *reading) think(i *openairesponses.BodyItem) {
 			item = kept
 		}
 	}
+	if item.Thinking == "" && item.Fidelity == nil {
+		return // it says and proves nothing: what it was is recalled without it
+	}
 	r.say(i.Path, item)
 }
 

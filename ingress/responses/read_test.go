@@ -96,10 +96,9 @@ func TestRead(t *testing.T) {
 			`1 assistant input[1] {"type":"thinking.done","thinking":"A","fidelity":{"channel":"summary","encrypted_content":"E"}}`,
 			`1 assistant input[2] {"type":"thinking.done","thinking":"B","fidelity":{"channel":"content","encrypted_content":"F"}}`,
 			`1 assistant input[3] {"type":"thinking.done","thinking":"","fidelity":{"encrypted_content":"G"}}`,
-			`1 assistant input[4] {"type":"thinking.done","thinking":""}`,
 		}},
-		{"foreign reasoning", `"input":[{"role":"user","content":"Hi"},{"type":"reasoning","summary":[],"encrypted_content":"E"},{"type":"reasoning","summary":[],"encrypted_content":"mmsp1.!"}]`, chatPeer, []string{
-			user("input[0].content", "Hi"), `1 assistant input[1] {"type":"thinking.done","thinking":""}`, `1 assistant input[2] {"type":"thinking.done","thinking":""}`,
+		{"foreign reasoning", `"input":[{"role":"user","content":"Hi"},{"type":"reasoning","summary":[{"type":"summary_text","text":"A"}],"encrypted_content":"E"},{"type":"reasoning","summary":[],"encrypted_content":"E"},{"type":"reasoning","summary":[],"encrypted_content":"mmsp1.!"}]`, chatPeer, []string{
+			user("input[0].content", "Hi"), `1 assistant input[1] {"type":"thinking.done","thinking":"A"}`,
 		}},
 		{"config", `"input":"Hi","max_output_tokens":16,"temperature":0,"top_p":1,"presence_penalty":1,"frequency_penalty":2,"reasoning":{"effort":"minimal","summary":"auto"},
 			"text":{"verbosity":"high","format":{"type":"json_schema","name":"n","description":"d","schema":{"a": 1},"strict":true}},"service_tier":"priority","metadata":{"k": "v"},
@@ -432,7 +431,6 @@ func TestKeptReasoning(t *testing.T) {
 		`0 user input[0].content {"type":"text.done","text":"Hi"}`,
 		`1 assistant input[1] {"type":"thinking.done","thinking":"Hm","fidelity":{"signature":"s"}}`,
 		`1 assistant input[2] {"type":"thinking.done","thinking":"Ha"}`,
-		`1 assistant input[3] {"type":"thinking.done","thinking":""}`,
 		`dropped input[4] (inline_data)`,
 	})
 }
