@@ -170,7 +170,7 @@ func TestStreamUsage(t *testing.T) {
 	}
 	c = callFor(t, `,"stream":true,"stream_options":{"include_usage":true}`, chatPeer)
 	answer.Usage = &mmsp.Usage{}
-	if got := string(stream(c, answer)); !strings.HasSuffix(got, head+`],"usage":null}`+"\n\ndata: [DONE]\n\n") {
+	if got := string(stream(c, answer)); !strings.HasSuffix(got, `"finish_reason":"stop"}],"usage":null}`+"\n\ndata: [DONE]\n\n") {
 		t.Errorf("usage that is not known:\n%s", got)
 	}
 }

@@ -134,15 +134,11 @@ func (c *Chunks) Finish(dst []byte, reason string) []byte {
 	return c.end(append(jsonscan.AppendString(dst, reason), '}'))
 }
 
-// Done appends what follows the last chunk of the choice: the usage where it is asked for, and the end of the stream.
+// Done appends what follows the last chunk of the choice: the usage where it is asked for and known, and the end of the
+// stream.
 func (c *Chunks) Done(dst []byte, usage *Usage) []byte {
-	if c.usage {
-		dst = append(append(dst, c.frame...), ']')
-		if usage == nil {
-			dst = append(dst, `,"usage":null`...)
-		} else {
-			dst = appendUsage(dst, usage)
-		}
+	if c.usage && usage != nil {
+		dst = appendUsage(append(append(dst, c.frame...), ']'), usage)
 		dst = append(dst, "}\n\n"...)
 	}
 	return append(dst, "data: [DONE]\n\n"...)
