@@ -271,11 +271,12 @@ func readConfig(body *openaichat.Body, request *ingress.Request) error {
 	config.PresencePenalty, config.FrequencyPenalty = body.PresencePenalty, body.FrequencyPenalty
 	config.StopSequences, config.Seed = body.Stop, body.Seed
 	config.ParallelToolCalls = body.ParallelToolCalls
-	switch body.ReasoningEffort {
-	case "minimal":
+	config.ThinkingLevel = mmsp.ThinkingLevel(body.ReasoningEffort)
+	if body.ReasoningEffort == "minimal" {
 		config.ThinkingLevel = mmsp.ThinkingLow
-	default:
-		config.ThinkingLevel = mmsp.ThinkingLevel(body.ReasoningEffort)
+	}
+	if config.ThinkingLevel != "" && config.ThinkingLevel != mmsp.ThinkingNone {
+		config.ThinkingSummary = new(true) // the protocol has no word for it, and callers read reasoning_content
 	}
 	config.Verbosity = mmsp.Verbosity(body.Verbosity)
 	if body.ServiceTier != "auto" && body.ServiceTier != "default" {
