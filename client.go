@@ -31,6 +31,12 @@ func (c *Client) Provider() Provider { return c.provider }
 // *UnsupportedOperationError where the protocol has no list.
 func (c *Client) ListModels(ctx context.Context) ([]string, error) { return c.provider.ListModels(ctx) }
 
+// Embeds reports whether the model makes vectors, and nothing else, as far as the client can tell.
+func (c *Client) Embeds() bool {
+	embedder, ok := c.provider.(Embedder)
+	return ok && embedder.Embeds()
+}
+
 // CountTokens returns how many tokens the provider counts as the input of a request, cached ones included. Nothing is
 // answered or traced, and the caller's messages are never written to. The error is an *UnsupportedOperationError where the
 // provider has no counter, else what StreamingResponse returns before the request goes out, or an *UpstreamError.

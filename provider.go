@@ -32,6 +32,12 @@ type TokenCounter interface {
 	CountTokens(ctx context.Context, messages []Message, config *Config) (int64, error)
 }
 
+// Embedder is a Provider whose models may make vectors.
+type Embedder interface {
+	// Embeds reports whether its model makes vectors, and nothing else.
+	Embeds() bool
+}
+
 // Forwarder is a Provider whose peer builds the public stream already: its events pass as they arrive.
 type Forwarder interface {
 	StreamingResponse(ctx context.Context, messages []Message, config *Config) iter.Seq2[Event, error]

@@ -176,6 +176,9 @@ func (p familyProvider) ListModels(ctx context.Context) ([]string, error) {
 	}), err
 }
 
+// Embeds keeps what the provider says of its model, which the embedded interface hides.
+func (p familyProvider) Embeds() bool { return mmsp.NewClient(p.Provider).Embeds() }
+
 // CountTokens keeps the provider's counter, which the embedded interface hides.
 func (p familyProvider) CountTokens(ctx context.Context, messages []mmsp.Message, config *mmsp.Config) (int64, error) {
 	return mmsp.NewClient(p.Provider).CountTokens(ctx, messages, config)

@@ -29,6 +29,9 @@ func (c *call) answerIngress() {
 	env := &ingress.Env{Peer: c.row.peer, Caller: c.caller, Store: c.store, RequestID: c.id, Now: c.began}
 	request, err := asked.Read(c.r.Context(), env)
 	if err == nil {
+		err = c.fits(request)
+	}
+	if err == nil {
 		err = c.strict(request.Dropped)
 	}
 	if err != nil {
@@ -88,6 +91,18 @@ func (c *call) acceptIngress() (asked ingress.Call, ok bool) {
 	}
 	c.row = row
 	return asked, true
+}
+
+// fits refuses to ask a model for what it does not make. Of the models of another MMSP server nothing is known here.
+func (c *call) fits(request *ingress.Request) error {
+	embeds := c.row.client.Embeds()
+	switch {
+	case c.row.relay || embeds == request.Embeds:
+		return nil
+	case embeds:
+		return ingress.Invalid("model", fmt.Sprintf("the model %.200q makes vectors only", c.model))
+	}
+	return ingress.Invalid("model", fmt.Sprintf("the model %.200q makes no vectors", c.model))
 }
 
 // strict refuses what the row's callers are not to lose.

@@ -129,6 +129,9 @@ func (c *Client) Class() string { return class }
 // Model returns the upstream model id.
 func (c *Client) Model() string { return c.model }
 
+// Embeds reports whether the model makes vectors.
+func (c *Client) Embeds() bool { return c.embeds }
+
 func (c *Client) unsupported(parameter, reason string) error {
 	return &mmsp.UnsupportedParameterError{Client: class, Parameter: parameter, Message: reason}
 }

@@ -105,8 +105,8 @@ func invalid(message, item int, field, reason string) error {
 // speaks reports whether the model turns text into speech.
 func (c *Client) speaks() bool { return strings.Contains(strings.ToLower(c.model), "tts") }
 
-// embeds reports whether the model makes vectors, which Interactions does not serve.
-func (c *Client) embeds() bool { return strings.Contains(strings.ToLower(c.model), "embedding") }
+// Embeds reports whether the model makes vectors, which Interactions does not serve.
+func (c *Client) Embeds() bool { return strings.Contains(strings.ToLower(c.model), "embedding") }
 
 // convertThinkingLevel names the nearest level that the model has, the higher one of two that are equally near.
 func (c *Client) convertThinkingLevel(level mmsp.ThinkingLevel) string {
@@ -585,7 +585,7 @@ func (c *Client) proof(signature string) mmsp.Fidelity {
 
 // Prepare returns the upstream request.
 func (c *Client) Prepare(ctx context.Context, messages []mmsp.Message, config *mmsp.Config) (*mmsp.Request, error) {
-	if c.embeds() {
+	if c.Embeds() {
 		return c.prepareEmbedding(ctx, messages, config)
 	}
 	request, err := c.transformUniConfigToModelConfig(config)
@@ -676,7 +676,7 @@ func (c *Client) prepareEmbedding(ctx context.Context, messages []mmsp.Message, 
 
 // Do sends the request and yields an event per wire event.
 func (c *Client) Do(ctx context.Context, request *mmsp.Request) iter.Seq2[*mmsp.UniEvent, error] {
-	if c.embeds() {
+	if c.Embeds() {
 		return func(yield func(*mmsp.UniEvent, error) bool) { c.embedMessagesInternal(ctx, request, yield) }
 	}
 	return func(yield func(*mmsp.UniEvent, error) bool) { c.streamingResponseInternal(ctx, request, yield) }

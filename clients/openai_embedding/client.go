@@ -52,6 +52,9 @@ func (c *Client) Class() string { return class }
 // Model returns the upstream model id.
 func (c *Client) Model() string { return c.model }
 
+// Embeds reports that the model makes vectors.
+func (c *Client) Embeds() bool { return true }
+
 // transformUniConfigToModelConfig turns the config into the request but for its input. What shapes an answer of words
 // and older clients ignore has no meaning here and is left; the rest is refused.
 func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaiembedding.Request, error) {

@@ -44,7 +44,7 @@ func (c call) Counts() bool  { return false }
 
 // Read turns the body into MMSP's terms.
 func (c call) Read(context.Context, *ingress.Env) (*ingress.Request, error) {
-	request := &ingress.Request{}
+	request := &ingress.Request{Embeds: true}
 	for i, text := range c.body.Input {
 		path := "input"
 		if !c.body.Single {

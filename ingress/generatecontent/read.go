@@ -419,7 +419,7 @@ func (c *call) readTools(request *ingress.Request) error {
 
 // readEmbeddings makes a message of each content to embed.
 func (c *call) readEmbeddings() (*ingress.Request, error) {
-	request := &ingress.Request{}
+	request := &ingress.Request{Embeds: true}
 	var dimensions *int64
 	for i := range c.embeddings {
 		e := &c.embeddings[i]
