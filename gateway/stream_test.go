@@ -688,9 +688,7 @@ func TestDisconnect(t *testing.T) {
 			t.Errorf("%+v", row)
 		}
 	}
-	if log := s.json.with(`"outcome":"disconnect"`); len(log) != 3 {
-		t.Errorf("%q", log)
-	}
+	eventually(t, "three lines of log", func() bool { return len(s.json.with(`"outcome":"disconnect"`)) == 3 })
 }
 
 // endless says 64 KiB at a time for as long as somebody takes it.
