@@ -34,7 +34,7 @@ type piece struct {
 // on the calls, but for those of the older form.
 func seal(items []mmsp.Item, peer carry.Peer, legacy bool) string {
 	var l layout
-	needed := false
+	needed, called := false, false
 	left := carry.MaxInline / 4 * 3 // in base64 it is the whole
 	for i := range items {
 		item := &items[i]
@@ -55,7 +55,10 @@ func seal(items []mmsp.Item, peer carry.Peer, legacy bool) string {
 		case mmsp.InlineDataDone:
 			needed = needed || len(item.Fidelity) > 0
 		case mmsp.ToolCallDone:
-			if !legacy {
+			if legacy && called {
+				continue // the older form has room for one
+			}
+			if called = true; !legacy {
 				p.ID, p.Fidelity = item.ToolCallID, nil
 			}
 			needed = needed || len(p.Fidelity) > 0

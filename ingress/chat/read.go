@@ -313,13 +313,8 @@ func readConfig(body *openaichat.Body, request *ingress.Request) error {
 		}
 	}
 	choice := body.ToolChoice
-	if len(body.Functions) > 0 {
-		if choice == nil {
-			choice = body.FunctionCall
-		}
-		if len(body.Tools) == 0 && config.ParallelToolCalls == nil {
-			config.ParallelToolCalls = new(false) // the older form has room for one call
-		}
+	if choice == nil {
+		choice = body.FunctionCall
 	}
 	return readToolChoice(choice, request)
 }

@@ -103,7 +103,7 @@ func TestRead(t *testing.T) {
 				`{"role":"user","content_items":[{"type":"tool_result.done","text":"1","tool_call_id":"fcall_1"}]}` + "\n" +
 				`{"role":"assistant","content_items":[{"type":"tool_call.done","name":"f","arguments":{"a":1},"tool_call_id":"fcall_3"}]}` + "\n" +
 				`{"role":"user","content_items":[{"type":"tool_result.done","text":"2","tool_call_id":"fcall_3"}]}` + "\n" +
-				`config {"tools":[{"name":"f","description":"d","parameters":{"type":"object"}}],"tool_choice":["f"],"parallel_tool_calls":false}` + "\ntools at functions[0]\n",
+				`config {"tools":[{"name":"f","description":"d","parameters":{"type":"object"}}],"tool_choice":["f"]}` + "\ntools at functions[0]\n",
 		},
 		{
 			"a refusal",

@@ -446,6 +446,22 @@ func TestChangedTurns(t *testing.T) {
 	}
 }
 
+// TestOlderFormOfTwoCalls: of the calls that the older form has no room for nothing is left, and the first keeps its proof.
+func TestOlderFormOfTwoCalls(t *testing.T) {
+	answer := answerOf(mmsp.FinishToolCall, mmsp.Text("a"), withFidelity(mmsp.ToolCall("c1", "f", `{"a":1}`), `{"signature":"s"}`), mmsp.ToolCall("c2", "f", "{}"))
+	m := gather(t, stream(callFor(t, `,"stream":true,"functions":[{"name":"f"}]`, geminiPeer), answer), false)
+	back, _ := json.Marshal(m)
+	_, request, err := ask(`{"model":"m","messages":[{"role":"user","content":"hi"},`+string(back)+`,{"role":"function","name":"f","content":"r"}]}`, geminiPeer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(request.Messages[1].AppendJSON(nil))
+	want := `{"role":"assistant","content_items":[{"type":"text.done","text":"a"},{"type":"tool_call.done","name":"f","arguments":{"a":1},"tool_call_id":"fcall_1","fidelity":{"signature":"s"}}]}`
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 // TestLargeProofs: what is too large to carry is left to be recalled, and the rest is carried.
 func TestLargeProofs(t *testing.T) {
 	large := `{"signature":"` + strings.Repeat("x", carry.MaxInline) + `"}`
