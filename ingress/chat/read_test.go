@@ -147,11 +147,11 @@ func TestRead(t *testing.T) {
 		},
 		{
 			"the config",
-			`{"model":"m",` + hi + `,"max_tokens":7,"max_completion_tokens":8,"temperature":0,"top_p":0.5,"presence_penalty":-2,"frequency_penalty":2,"seed":-3,"stop":["a","b"],"parallel_tool_calls":false,"reasoning_effort":"minimal","verbosity":"low","service_tier":"flex","user":"u","safety_identifier":"s","metadata":{"k":"v"},` +
+			`{"model":"m",` + hi + `,"max_tokens":7,"max_completion_tokens":8,"temperature":0,"top_p":0.5,"presence_penalty":-2,"frequency_penalty":2,"seed":-3,"stop":["a","b"],"parallel_tool_calls":false,"reasoning_effort":"minimal","verbosity":"low","service_tier":"on_demand","user":"u","safety_identifier":"s","metadata":{"k":"v"},` +
 				`"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"d","schema":{"type":"object"},"strict":true}},"n":1,"logprobs":false,"top_logprobs":0,"logit_bias":{},"store":true,"modalities":["text"]}`,
 			chatPeer,
 			user + `config {"max_tokens":8,"temperature":0,"top_p":0.5,"stop_sequences":["a","b"],"seed":-3,"presence_penalty":-2,"frequency_penalty":2,"parallel_tool_calls":false,"response_format":{"type":"json_schema","name":"n","description":"d","schema":{"type":"object"},"strict":true},` +
-				`"thinking_level":"low","thinking_summary":true,"verbosity":"low","service_tier":"flex","user":"u","metadata":{"k":"v"}}` + "\n",
+				`"thinking_level":"low","thinking_summary":true,"verbosity":"low","service_tier":"on_demand","user":"u","metadata":{"k":"v"}}` + "\n",
 		},
 		{
 			"more of the config",
@@ -274,7 +274,7 @@ func TestReadRefuses(t *testing.T) {
 		{with(`"stream_options":{"include_usage":1}`), "stream_options.include_usage", "true or false"},
 		{with(`"reasoning_effort":"huge"`), "reasoning_effort", "one of none"},
 		{with(`"verbosity":"x"`), "verbosity", "one of low"},
-		{with(`"service_tier":"x"`), "service_tier", "one of auto"},
+		{with(`"service_tier":1`), "service_tier", "a string"},
 		{with(`"modalities":["text","audio"]`), "modalities[1]", "sound"},
 		{with(`"metadata":{"a":1}`), "metadata.a", "a string"},
 		{with(`"metadata":"x"`), "metadata", "an object"},

@@ -161,7 +161,7 @@ func ReadBody(data []byte) (*Body, error) {
 		case "verbosity":
 			b.Verbosity = r.Word("low", "medium", "high")
 		case "service_tier":
-			b.ServiceTier = r.Word("auto", "default", "flex", "scale", "priority")
+			b.ServiceTier = r.String() // each provider has words of its own
 		case "user":
 			b.User = r.String()
 		case "safety_identifier":
