@@ -139,7 +139,7 @@ func (x *exchange) prepare() error {
 	for m := range x.before {
 		x.before[m].ContentItems = slices.Clone(x.before[m].ContentItems)
 	}
-	known, err := carry.Recall(x.r.Context(), x.store, x.env.Caller, r.Messages, r.Paths)
+	known, err := carry.Recall(x.r.Context(), x.store, x.env.Caller, x.env.Peer, r.Messages, r.Paths)
 	if err != nil {
 		x.log.Error("the store failed, what proofs it holds are lost to this request", "id", x.id, "error", err)
 	}
@@ -293,7 +293,7 @@ func (x *exchange) forbidden(name string) error {
 func (x *exchange) stop(event *mmsp.Event, yield func(mmsp.Event, error) bool) bool {
 	x.answer.Role, x.answer.Usage, x.answer.FinishReason, x.answer.StopDetail = mmsp.RoleAssistant, event.Usage, event.FinishReason, event.StopDetail
 	ctx := context.WithoutCancel(x.r.Context())
-	err := carry.Remember(ctx, x.store, x.env.Caller, x.before, &x.answer, x.words.given)
+	err := carry.Remember(ctx, x.store, x.env.Caller, x.env.Peer, x.before, &x.answer, x.words.given)
 	if keeper, ok := x.asked.(ingress.Keeper); ok {
 		x.out.sync(func() { err = errors.Join(err, keeper.Keep(ctx, &x.answer)) })
 	}

@@ -544,6 +544,8 @@ func (c *Client) transformModelOutputToUniEvent(modelOutput *interactions.Event,
 			event.FinishReason = mmsp.FinishToolCall
 		case "incomplete": // the token limit
 			event.FinishReason = mmsp.FinishLength
+		case "failed": // of a fault there is an error event; what is left is that the answer may not go on
+			event.FinishReason, event.StopDetail = mmsp.FinishUnknown, &mmsp.StopDetail{Kind: "filter"}
 		default:
 			event.FinishReason = mmsp.FinishUnknown
 		}

@@ -248,13 +248,13 @@ func TestRecall(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, store := context.Background(), NewMemory(time.Hour, 1<<20)
 			answer := mmsp.AssistantMessage(tt.answer...)
-			if err := Remember(ctx, store, "me", []mmsp.Message{question}, &answer, nil); err != nil {
+			if err := Remember(ctx, store, "me", Peer{}, []mmsp.Message{question}, &answer, nil); err != nil {
 				t.Fatal(err)
 			}
 			for _, caller := range []string{"me", "other"} {
 				history := []mmsp.Message{question, mmsp.AssistantMessage(tt.given...)}
 				paths := [][]string{{"messages[0]"}, make([]string, len(tt.given))}
-				if _, err := Recall(ctx, store, caller, history, paths); err != nil {
+				if _, err := Recall(ctx, store, caller, Peer{}, history, paths); err != nil {
 					t.Fatal(err)
 				}
 				want := tt.wants
@@ -278,13 +278,13 @@ func TestRecallPrefersTheSameQuestion(t *testing.T) {
 	ctx, store := context.Background(), NewMemory(time.Hour, 1<<20)
 	for _, question := range []string{"one", "two"} {
 		answer := mmsp.AssistantMessage(thought(question, `{"signature":"`+question+`"}`), mmsp.Text("Yes."))
-		if err := Remember(ctx, store, "", []mmsp.Message{mmsp.UserMessage(mmsp.Text(question))}, &answer, nil); err != nil {
+		if err := Remember(ctx, store, "", Peer{}, []mmsp.Message{mmsp.UserMessage(mmsp.Text(question))}, &answer, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for question, want := range map[string]string{"one": "one", "two": "two", "one, edited": "two"} {
 		history := []mmsp.Message{mmsp.UserMessage(mmsp.Text(question)), mmsp.AssistantMessage(mmsp.Text("Yes."))}
-		_, _ = Recall(ctx, store, "", history, [][]string{{""}, {""}})
+		_, _ = Recall(ctx, store, "", Peer{}, history, [][]string{{""}, {""}})
 		if got := history[1].ContentItems[0].Thinking; got != want {
 			t.Errorf("%s: %q", question, got)
 		}
@@ -297,14 +297,14 @@ func TestRecallWithoutIDs(t *testing.T) {
 	question := mmsp.UserMessage(mmsp.Text("And?"))
 	signed := with(mmsp.ToolCall("c1", "f", `{"b":1,"a":2}`), `{"signature":"p"}`)
 	answer := mmsp.AssistantMessage(signed, mmsp.ToolCall("c2", "f", `{}`))
-	if err := Remember(ctx, store, "", []mmsp.Message{question}, &answer, map[string]string{"c1": "real"}); err != nil {
+	if err := Remember(ctx, store, "", Peer{}, []mmsp.Message{question}, &answer, map[string]string{"c1": "real"}); err != nil {
 		t.Fatal(err)
 	}
 	history := []mmsp.Message{
 		question, mmsp.AssistantMessage(mmsp.ToolCall("x1", "f", `{"a":2,"b":1}`), mmsp.ToolCall("x2", "f", "{}")),
 		mmsp.UserMessage(mmsp.ToolResult("x2", "two"), mmsp.ToolResult("x1", "one")),
 	}
-	ids, err := Recall(ctx, store, "", history, [][]string{{""}, {"", ""}, {"", ""}})
+	ids, err := Recall(ctx, store, "", Peer{}, history, [][]string{{""}, {"", ""}, {"", ""}})
 	if err != nil || ids["c1"] != "real" {
 		t.Error(ids, err)
 	}
@@ -317,6 +317,38 @@ func TestRecallWithoutIDs(t *testing.T) {
 	}
 }
 
+// TestProofsOfOneHost: a host that serves several protocols gives proofs that are good for one of them.
+func TestProofsOfOneHost(t *testing.T) {
+	const proof = `{"issuer":"proxy:1","signature":"p"}`
+	at := func(p Protocol) Peer { return Peer{Protocol: p, Host: "proxy:1"} }
+	for _, tt := range []struct {
+		issuer, peer Protocol
+		fidelity     mmsp.Fidelity
+		want         string
+	}{
+		{Messages, Messages, mmsp.Fidelity(proof), proof},
+		{Messages, GenerateContent, mmsp.Fidelity(proof), `{"issuer":"proxy:1 messages","signature":"p"}`},
+		{Interactions, GenerateContent, mmsp.Fidelity(proof), proof},
+		{Messages, MMSP, mmsp.Fidelity(proof), proof},
+		{MMSP, Messages, mmsp.Fidelity(proof), proof},
+		{Responses, Chat, mmsp.Fidelity(`{"phase":"commentary"}`), `{"phase":"commentary"}`},
+	} {
+		value := Seal(Envelope{Issuer: at(tt.issuer), Kind: "thinking", Fidelity: tt.fidelity}, MaxInline)
+		if e, ok := Restore(Responses, at(tt.peer), value); !ok || string(e.Fidelity) != tt.want {
+			t.Errorf("%s to %s: %s %v", tt.issuer, tt.peer, e.Fidelity, ok)
+		}
+		ctx, store := context.Background(), NewMemory(time.Hour, 1<<20)
+		answer := mmsp.AssistantMessage(thought("t", string(tt.fidelity)), mmsp.Text("a"))
+		if err := Remember(ctx, store, "", at(tt.issuer), nil, &answer, nil); err != nil {
+			t.Fatal(err)
+		}
+		history := []mmsp.Message{mmsp.AssistantMessage(mmsp.Text("a"))}
+		if _, err := Recall(ctx, store, "", at(tt.peer), history, [][]string{{""}}); err != nil || string(history[0].ContentItems[0].Fidelity) != tt.want {
+			t.Errorf("%s recalled for %s: %s %v", tt.issuer, tt.peer, history[0].ContentItems[0].Fidelity, err)
+		}
+	}
+}
+
 func TestRememberKeepsWhatCanBeLost(t *testing.T) {
 	ctx := context.Background()
 	for want, answer := range map[bool]mmsp.Message{
@@ -324,7 +356,7 @@ func TestRememberKeepsWhatCanBeLost(t *testing.T) {
 		true:  mmsp.AssistantMessage(mmsp.ToolCall("c", "f", "{}"), thought("t", "")),
 	} {
 		store := NewMemory(time.Hour, 1<<20)
-		if err := Remember(ctx, store, "", nil, &answer, nil); err != nil || (store.bytes > 0) != want {
+		if err := Remember(ctx, store, "", Peer{}, nil, &answer, nil); err != nil || (store.bytes > 0) != want {
 			t.Errorf("%v: %v, %d bytes", want, err, store.bytes)
 		}
 	}
@@ -336,7 +368,7 @@ func (broken) Get(context.Context, string, string) ([]byte, error) { return nil,
 
 func TestRecallFromABrokenStore(t *testing.T) {
 	history := []mmsp.Message{mmsp.AssistantMessage(mmsp.Text("a"))}
-	if _, err := Recall(context.Background(), broken{}, "", history, [][]string{{""}}); err == nil || history[0].Text() != "a" {
+	if _, err := Recall(context.Background(), broken{}, "", Peer{}, history, [][]string{{""}}); err == nil || history[0].Text() != "a" {
 		t.Errorf("%v, %v", err, history)
 	}
 }

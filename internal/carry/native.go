@@ -45,10 +45,12 @@ func native(protocol Protocol, peer Peer, fidelity mmsp.Fidelity) (string, bool)
 
 // Restore reads what Value wrote. A value without an envelope is taken for the provider's own where the provider speaks
 // the protocol: it is then the fidelity of that protocol's client, with an empty Kind. It is not ok for a value that the
-// provider cannot have issued.
+// provider cannot have issued; what another issued is void.
 func Restore(protocol Protocol, peer Peer, value string) (e Envelope, ok bool) {
 	if Sealed(value) {
-		return Open(value)
+		e, ok = Open(value)
+		e.Fidelity = bind(e.Fidelity, e.Issuer, peer)
+		return e, ok
 	}
 	key := nativeKeys[protocol]
 	if value == "" || key == "" || peer.Protocol != protocol {

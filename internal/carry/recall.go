@@ -16,18 +16,19 @@ import (
 // turn is an assistant's turn as the store keeps it, with the ids and names that its caller knows.
 type turn struct {
 	Message json.RawMessage   `json:"m"`
+	Issuer  Peer              `json:"by"`
 	IDs     map[string]string `json:"ids,omitempty"` // of the caller → of the provider, where one does not tell the other
 }
 
 // Remember keeps an answer for callers whose protocol loses part of it: under the ids of its tool calls, and under digests
-// of what such callers send back. before is the history that it answers. An answer that nothing of can be lost is not kept.
-func Remember(ctx context.Context, store Store, caller string, before []mmsp.Message, answer *mmsp.Message, ids map[string]string) error {
+// of what such callers send back. peer gave the answer, and before is the history that it answers. An answer that nothing of can be lost is not kept.
+func Remember(ctx context.Context, store Store, caller string, peer Peer, before []mmsp.Message, answer *mmsp.Message, ids map[string]string) error {
 	if len(ids) == 0 && !slices.ContainsFunc(answer.ContentItems, losable) {
 		return nil
 	}
 	whole := *answer // but for a call that was cut, which nobody sends back
 	whole.ContentItems = slices.DeleteFunc(slices.Clone(answer.ContentItems), func(i mmsp.Item) bool { return i.Type.IsDelta() })
-	record, err := json.Marshal(turn{whole.AppendJSON(nil), ids})
+	record, err := json.Marshal(turn{whole.AppendJSON(nil), peer, ids})
 	if err != nil {
 		return err
 	}
@@ -47,9 +48,9 @@ func losable(item mmsp.Item) bool {
 }
 
 // Recall puts back what a caller's protocol lost of the assistant's turns of a history, whose items stand at the given
-// paths of the request. It returns the provider's ids of tool calls whose own ids do not tell them. A store that fails
+// paths of the request, for the peer that is asked. It returns the provider's ids of tool calls whose own ids do not tell them. A store that fails
 // costs what it holds: the history stays as the caller sent it, and the error says so.
-func Recall(ctx context.Context, store Store, caller string, messages []mmsp.Message, paths [][]string) (map[string]string, error) {
+func Recall(ctx context.Context, store Store, caller string, peer Peer, messages []mmsp.Message, paths [][]string) (map[string]string, error) {
 	ids := map[string]string{}
 	var failed error
 	for m := range messages {
@@ -68,6 +69,10 @@ func Recall(ctx context.Context, store Store, caller string, messages []mmsp.Mes
 		original, err := mmsp.ParseMessages(append(append([]byte{'['}, kept.Message...), ']'), true)
 		if err != nil || len(original) != 1 {
 			continue // of another version
+		}
+		for i := range original[0].ContentItems {
+			item := &original[0].ContentItems[i]
+			item.Fidelity = bind(item.Fidelity, kept.Issuer, peer)
 		}
 		if !known {
 			rename(messages[m:min(m+2, len(messages))], original[0].ContentItems)
