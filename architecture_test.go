@@ -20,6 +20,7 @@ var floors = []struct {
 	{"internal/sse", nil},
 	{"internal/images", nil},
 	{"internal/awsevents", nil},
+	{"internal/wiregrammar", []string{"internal/jsonscan"}},
 	{"wire/", []string{"internal/jsonscan"}},
 	{"", []string{"internal/jsonscan"}}, // the module root
 	{"internal/upstream", []string{""}},
