@@ -13,9 +13,8 @@ func ResponsesResource(body []byte) error {
 }
 
 var (
-	callID       = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	efforts      = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
-	openStatuses = []string{"queued", "in_progress"}
+	callID  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 )
 
 func isCallID(n node) string {
