@@ -36,7 +36,7 @@ var floors = []struct {
 	}},
 	{"internal/carry", []string{"", "internal/jsonscan"}},
 	{"ingress", []string{"", "internal/carry", "internal/jsonscan"}},
-	{"ingress/ingresstest", []string{""}},
+	{"ingress/ingresstest", []string{"", "ingress"}},
 	{"ingress/responses", []string{"", "ingress", "internal/carry", "internal/jsonscan", "wire/openairesponses"}},
 	{"ingress/chat", []string{"", "ingress", "internal/carry", "internal/jsonscan", "wire/openaichat"}},
 	{"ingress/messages", []string{"", "ingress", "internal/carry", "internal/jsonscan", "wire/anthropic"}},

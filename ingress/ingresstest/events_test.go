@@ -22,6 +22,14 @@ func TestEvents(t *testing.T) {
 		if err := mmsp.CheckStream(Stream(events, end)); err != end {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
+		if err := mmsp.CheckStream(Stream(CallerIDs(events), end)); err != end {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if answer, err := Answer(events, end); err == nil && (answer.Usage == nil || answer.FinishReason == "") {
+			t.Fatalf("seed %d: an answer without its end", seed)
+		} else if err == nil && end != nil {
+			seen["answer in spite of an error"]++
+		}
 		if end != nil {
 			seen[fmt.Sprintf("%T", end)]++
 		}
@@ -61,7 +69,7 @@ func TestEvents(t *testing.T) {
 		"detail filter", "detail refusal", "detail pause", "detail context", "detail stop_sequence", "detail malformed_call",
 		"*mmsp.UnsupportedParameterError", "*mmsp.UnsupportedOperationError", "*mmsp.InvalidRequestError", "*mmsp.AuthenticationError",
 		"*mmsp.NotFoundError", "*mmsp.EmptyResponseError", "*mmsp.IncompleteStreamError", "*mmsp.StreamProtocolError",
-		"*mmsp.ToolCallArgumentParseError", "*mmsp.UpstreamError",
+		"*mmsp.ToolCallArgumentParseError", "*mmsp.UpstreamError", "answer in spite of an error",
 	} {
 		if seen[want] == 0 {
 			lacks = append(lacks, want)
