@@ -9,7 +9,7 @@ import (
 // nothing leaves that one out.
 func Chat(stream []byte, includeUsage bool) error {
 	c := &chatChecker{report: &report{}, includeUsage: includeUsage}
-	for _, b := range c.blocks(stream) {
+	for _, b := range c.blocks(stream, false) {
 		c.block(b)
 	}
 	switch {

@@ -10,10 +10,11 @@ import (
 )
 
 // GenerateContent checks the event stream of :streamGenerateContent?alt=sse: data lines with one response each, the
-// finish in the last that has a candidate. There are no event lines and no [DONE].
+// finish in the last that has a candidate. There are no event lines and no [DONE]. Empty lines may keep a connection alive:
+// Google's Python SDK trips over comments, which its JavaScript SDK passes over.
 func GenerateContent(stream []byte) error {
 	c := &geminiChecker{report: &report{}}
-	for _, b := range c.blocks(stream) {
+	for _, b := range c.blocks(stream, true) {
 		c.unnamed(b)
 		if b.data == "[DONE]" {
 			c.add("%s: [DONE]; the protocol has none", b.where)

@@ -10,7 +10,7 @@ import (
 // message_stop. There is no [DONE].
 func Messages(stream []byte) error {
 	c := &messagesChecker{report: &report{}, open: -1}
-	for _, b := range c.blocks(stream) {
+	for _, b := range c.blocks(stream, false) {
 		c.block(b)
 	}
 	switch {
@@ -272,8 +272,12 @@ func (r *report) messagesUsage(usage node) {
 }
 
 func (r *report) contentBlock(n node) string {
-	kind := n.get("type").oneOf("text", "thinking", "redacted_thinking", "tool_use")
+	kind := n.get("type").oneOf("text", "thinking", "redacted_thinking", "tool_use", "image", "document")
 	switch kind {
+	case "image", "document": // as in a request: Anthropic's own models answer with none
+		n.get("source").get("type").is("base64")
+		n.get("source").get("media_type").name()
+		isBase64(n.get("source").get("data"))
 	case "text":
 		n.get("text").text()
 		n.get("citations").optional(isObjects)

@@ -326,6 +326,7 @@ func TestFaultsOfBytes(t *testing.T) {
 		{"responses-text", strings.Replace(right["responses-text.sse"], `"sequence_number":0`, `"sequence_number":1`, 1), ".sequence_number: is not the next, 0"},
 		{"responses-text", strings.Replace(right["responses-text.sse"], "Hi", "H\xff", 1), "not UTF-8"},
 		{"responses-text", strings.Replace(right["responses-text.sse"], "\n\n", "\n\n\n", 3), "an empty line too many"},
+		{"messages-thinking-tool", strings.Replace(right["messages-thinking-tool.sse"], "\n\n", "\n\n\n", 3), "an empty line too many"},
 		{"responses-text", "", "ends without a terminal event"},
 		{"chat-text", "", "ends without a finish_reason"},
 		{"messages-text", "", "ends without message_delta"},
@@ -348,6 +349,14 @@ func TestFaultsOfBytes(t *testing.T) {
 		if err := check(m.name, []byte(m.body)); err == nil || !strings.Contains(err.Error(), m.fault) {
 			t.Errorf("%s: want %q, got: %.2000v", m.name, m.fault, err)
 		}
+	}
+}
+
+// Empty lines keep a stream of generateContent alive.
+func TestEmptyLines(t *testing.T) {
+	right := examples(t, "right")["gemini-tool.sse"]
+	if err := GenerateContent([]byte("\n" + strings.ReplaceAll(right, "\n\n", "\n\n\n\n\n"))); err != nil {
+		t.Error(err)
 	}
 }
 

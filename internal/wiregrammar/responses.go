@@ -8,7 +8,7 @@ import (
 // terminal event, [DONE].
 func Responses(stream []byte) error {
 	c := &responsesChecker{report: &report{}, ids: map[string]bool{}}
-	for _, b := range c.blocks(stream) {
+	for _, b := range c.blocks(stream, false) {
 		c.block(b)
 	}
 	switch {

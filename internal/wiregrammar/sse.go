@@ -3,6 +3,7 @@ package wiregrammar
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -14,11 +15,17 @@ type block struct {
 	data  string
 }
 
+var emptyLines = regexp.MustCompile(`\n{3,}`)
+
 // blocks cuts a stream into its events. A block is at most one event line and one data line, in this order, and a blank
-// line; lines end in LF; comments stand in blocks of their own, which are left out.
-func (r *report) blocks(stream []byte) (list []block) {
+// line; lines end in LF; comments stand in blocks of their own, which are left out. Where idle is set, empty lines may stand
+// between blocks.
+func (r *report) blocks(stream []byte, idle bool) (list []block) {
 	if i := bytes.IndexByte(stream, '\r'); i >= 0 {
 		r.add("byte %d: a carriage return; lines end in LF alone", i)
+	}
+	if idle {
+		stream = emptyLines.ReplaceAll(bytes.TrimLeft(stream, "\n"), []byte("\n\n"))
 	}
 	texts := strings.Split(string(stream), "\n\n")
 	if last := len(texts) - 1; texts[last] != "" {
@@ -34,9 +41,10 @@ func (r *report) blocks(stream []byte) (list []block) {
 			value = strings.TrimPrefix(value, " ")
 			switch name {
 			case "":
-				comments++
 				if line == "" {
 					r.add("%s: an empty line too many", b.where)
+				} else {
+					comments++
 				}
 			case "event":
 				if b.named {
