@@ -43,15 +43,7 @@ func letGo(config *mmsp.Config, parameter string, protocol carry.Protocol) (drop
 		config.PromptCaching = ""
 	case "image_config":
 		config.ImageConfig = nil
-	case "response_format":
-		// A schema that the provider cannot hold its answer to is at least JSON, where it can do that.
-		if config.ResponseFormat == nil {
-			return "", false
-		}
-		if config.ResponseFormat.Type == mmsp.FormatJSONSchema {
-			config.ResponseFormat = &mmsp.ResponseFormat{Type: mmsp.FormatJSONObject}
-			return "response_format.json_schema", true
-		}
+	case "response_format": // JSON of any kind is no nearer: without a word of it in the prompt some models do not end
 		config.ResponseFormat = nil
 	case "tool_choice":
 		choice := config.ToolChoice

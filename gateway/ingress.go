@@ -139,29 +139,35 @@ func (x *exchange) prepare() error {
 	for m := range x.before {
 		x.before[m].ContentItems = slices.Clone(x.before[m].ContentItems)
 	}
-	known, err := carry.Recall(x.r.Context(), x.store, x.env.Caller, x.env.Peer, r.Messages, r.Paths)
+	known, err := carry.Recall(x.r.Context(), x.store, x.env.Caller, x.env.Peer, r.Messages, r.Paths, r.Invented)
 	if err != nil {
 		x.log.Error("the store failed, what proofs it holds are lost to this request", "id", x.id, "error", err)
 	}
-	if x.row.peer.Protocol != x.protocol.Name() {
-		dropUnproven(r)
-	}
+	x.leaveThinking()
 	orderResults(r)
 	x.words.in(r, known)
 	r.Messages = mmsp.NormalizeLegacy(r.Messages)
 	return x.located(mmsp.Validate(r.Messages))
 }
 
-// dropUnproven leaves out the thinking that nothing proves to be of the model that is asked: it is never its own words.
-func dropUnproven(r *ingress.Request) {
+// leaveThinking leaves out the thinking of other models: what is void, and what nothing proves to be of the model that is
+// asked, unless the caller speaks its protocol. A turn with calls keeps an empty thought in its place where the provider's
+// protocol tells by a field that there was one.
+func (x *exchange) leaveThinking() {
+	r, peer := x.request, x.row.peer.Protocol
 	for m := len(r.Messages) - 1; m >= 0; m-- {
 		message := &r.Messages[m]
 		kept := message.ContentItems[:0:0]
 		var paths []string
 		for i := range message.ContentItems {
-			if item := &message.ContentItems[i]; item.Type != mmsp.ThinkingDone || item.Fidelity != nil {
-				kept, paths = append(kept, *item), append(paths, r.Paths[m][i])
+			item := message.ContentItems[i]
+			if item.Type == mmsp.ThinkingDone && (string(item.Fidelity) == carry.Void || item.Fidelity == nil && peer != x.protocol.Name()) {
+				if peer != carry.Chat || len(message.ToolCalls()) == 0 {
+					continue
+				}
+				item = mmsp.Thinking("")
 			}
+			kept, paths = append(kept, item), append(paths, r.Paths[m][i])
 		}
 		message.ContentItems, r.Paths[m] = kept, paths
 		if len(kept) == 0 {

@@ -210,6 +210,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	endpoint := endpointOf(r.URL.Path)
 	if endpoint != nil {
 		call.protocol = endpoint.protocol
+		w.Header().Set("Request-Id", call.id) // where Anthropic's libraries look
 	}
 	if strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, "/v1beta/") {
 		var ok bool

@@ -120,11 +120,21 @@ func newState(c *config.Config, old *state, own []Own) (*state, error) {
 // peer says who answers for a row.
 func (s *state) peer(model *config.Model) carry.Peer {
 	t, _ := auto.Of(model.ModelID, s.options(model))
-	p := carry.Peer{ClientType: t.Name, Protocol: carry.Protocol(t.Protocol), Model: model.ModelID}
-	if address, err := url.Parse(model.BaseURL); err == nil {
+	p := carry.Peer{ClientType: t.Name, Protocol: carry.Protocol(t.Protocol), Model: model.ModelID, Host: cmp.Or(t.Vendor, t.Name)}
+	if address, err := url.Parse(model.BaseURL); err == nil && model.BaseURL != "" {
 		p.Host = strings.ToLower(cmp.Or(address.Host, address.Scheme))
+		if vendor := vendors[p.Host]; vendor != "" {
+			p.Host = vendor
+		}
 	}
 	return p
+}
+
+// vendors are the hosts that official clients reach when nobody names one.
+var vendors = map[string]string{
+	"api.openai.com": "OpenAI", "api.anthropic.com": "Anthropic", "generativelanguage.googleapis.com": "Google", "api.z.ai": "Z.ai",
+	"open.bigmodel.cn": "Z.ai", "api.moonshot.cn": "Moonshot", "api.moonshot.ai": "Moonshot", "api.deepseek.com": "DeepSeek",
+	"api.minimax.io": "MiniMax", "api.minimaxi.com": "MiniMax",
 }
 
 func (s *state) add(id string, client *mmsp.Client, peer carry.Peer, strict bool, secrets []string) error {

@@ -155,7 +155,7 @@ func TestLetGo(t *testing.T) {
 		"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "stop_sequences": "stop_sequences", "seed": "seed", "presence_penalty": "presence_penalty",
 		"frequency_penalty": "frequency_penalty", "parallel_tool_calls": "parallel_tool_calls", "thinking_level": "thinking_level", "verbosity": "verbosity",
 		"service_tier": "service_tier", "fast_mode": "fast_mode", "prompt_caching": "prompt_caching", "thinking_summary": "thinking_summary",
-		"response_format": "response_format.json_schema response_format", "tool_choice": "thinking_level  tool_choice required tool_choice",
+		"response_format": "response_format", "tool_choice": "thinking_level  tool_choice required tool_choice",
 		"trace_id": "refused", "tools": "refused",
 	} {
 		config := full()

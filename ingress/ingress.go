@@ -88,6 +88,8 @@ type Request struct {
 	Dropped []string
 	// Allowed are the tools that may be called, where the request restricts them; nil: all of Config.Tools.
 	Allowed []string
+	// Invented are the ids of calls that the caller's protocol has none for.
+	Invented map[string]bool
 	// Embeds reports that vectors are wanted: one for each message.
 	Embeds bool
 	// Prefill reports that the last message is the beginning of the assistant's answer.

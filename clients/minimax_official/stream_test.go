@@ -327,7 +327,7 @@ func TestStreams(t *testing.T) {
 			[]string{"UpstreamError 0 invalid_request_error bad No."},
 		},
 		{"a page instead of a stream", "<html>Sign in</html>", []string{
-			`UpstreamError 0 unexpected_body  the provider answered with something else than a stream: "<html>Sign in</html>"`,
+			`UpstreamError 0 unexpected_body  the provider answered with something else than a stream: "Sign in"`,
 		}},
 		{"heartbeats and foreign frames", ": hello\n\ndata:\n\n" + events(`
 			{"type":"keepalive"}

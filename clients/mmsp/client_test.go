@@ -189,7 +189,7 @@ func TestEnds(t *testing.T) {
 		},
 		{name: "a status with JSON of another kind", status: 422, body: `{"detail":"x"}`, want: up(mmsp.UpstreamError{Status: 422, ErrorType: "HTTPError", Message: `HTTP 422: {"detail":"x"}`})},
 		{name: "a status without a body", status: 503, header: http.Header{"Retry-After": {"9"}}, want: up(mmsp.UpstreamError{Status: 503, ErrorType: "HTTPError", Message: "HTTP 503: ", RetryAfter: 9 * time.Second})},
-		{name: "a page", status: 200, body: "<html>", want: up(mmsp.UpstreamError{ErrorType: "unexpected_body", Message: `the provider answered with something else than a stream: "<html>"`})},
+		{name: "a page", status: 200, body: "<html>", want: up(mmsp.UpstreamError{ErrorType: "unexpected_body", Message: `the provider answered with something else than a stream: a page without a text`})},
 		{name: "an error with status 200", status: 200, body: `{"error":` + late + `}`, wire: late, want: up(mmsp.UpstreamError{ErrorType: "Timeout9", Message: "gone", Wire: []byte(late)})},
 		{
 			name: "an unreadable event", status: 200, body: sse(delta, `{"event_type":`) + done, events: 1,

@@ -223,6 +223,7 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 		var thinking, unsigned strings.Builder
 		turnFields := map[string]bool{} // "" where the field is not known
 		var details []openaichat.ReasoningDetail
+		behind := false // thinking that is not sent
 		for i := range message.ContentItems {
 			item := &message.ContentItems[i]
 			switch item.Type {
@@ -235,6 +236,9 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 				}
 				parts = append(parts, part)
 			case mmsp.ThinkingDone:
+				if item.Thinking == redactedThinking || item.Thinking == "" {
+					behind = true
+				}
 				if item.Thinking == redactedThinking {
 					continue
 				}
@@ -277,8 +281,12 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 		if len(parts) > 0 {
 			turn.Content = parts
 		}
-		if thinking.Len() > 0 {
+		switch {
+		case thinking.Len() > 0:
 			turn.ReasoningContent, turn.Reasoning = reasoningFieldsOf(turnFields, new(thinking.String()))
+		case behind && len(calls) > 0 && details == nil:
+			// Kimi wants its field on turns with calls, and takes an empty one for none.
+			turn.ReasoningContent = new(" ")
 		}
 		if turn.Content != nil || turn.ToolCalls != nil || turn.ReasoningContent != nil || turn.Reasoning != nil || turn.ReasoningDetails != nil {
 			input = append(input, turn)

@@ -213,7 +213,7 @@ func TestStreamErrors(t *testing.T) {
 		{"error event", 200, text + "event: error\ndata: {\"message\":\"boom\"}\n\n", "text+a", up(mmsp.UpstreamError{Message: "boom", Object: []byte(`{"message":"boom"}`)})},
 		{"error event cut in its data", 200, text + "event: error\ndata: {\"message\":\"bo", "text+a", cut},
 		{"status", 401, `{"error":{"message":"wrong key","type":"auth"}}`, "", up(mmsp.UpstreamError{Status: 401, Message: "wrong key", ErrorType: "auth", Object: []byte(`{"error":{"message":"wrong key","type":"auth"}}`)})},
-		{"HTML", 200, "<html>", "", up(mmsp.UpstreamError{ErrorType: "unexpected_body", Message: `the provider answered with something else than a stream: "<html>"`})},
+		{"HTML", 200, "<html>", "", up(mmsp.UpstreamError{ErrorType: "unexpected_body", Message: `the provider answered with something else than a stream: a page without a text`})},
 		{"JSON error with status 200", 200, `{"error":{"message":"no credit"}}`, "", up(mmsp.UpstreamError{Message: "no credit", Object: []byte(`{"error":{"message":"no credit"}}`)})},
 		{"malformed event", 200, text + sse(`{"choices":[}`), "text+a", up(mmsp.UpstreamError{ErrorType: "malformed_event", Message: `event 2 from the provider is not readable as JSON (not a value at byte 12): "{\"choices\":[}"`})},
 		{"no body", 200, "", "", cut},

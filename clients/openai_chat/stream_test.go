@@ -351,7 +351,7 @@ func TestStreamErrors(t *testing.T) {
 			"HTML", 200,
 			http.Header{"Content-Type": {"text/html"}},
 			"\n<!DOCTYPE html><title>Sign in</title>", "",
-			up(mmsp.UpstreamError{ErrorType: "unexpected_body", Message: `the provider answered with something else than a stream: "<!DOCTYPE html><title>Sign in</title>"`}),
+			up(mmsp.UpstreamError{ErrorType: "unexpected_body", Message: `the provider answered with something else than a stream: "Sign in"`}),
 		},
 		{
 			"JSON error with status 200", 200, nil, `{"error":{"message":"no credit","type":"billing","code":402}}`, "",

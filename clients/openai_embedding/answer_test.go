@@ -154,7 +154,7 @@ func TestAnswers(t *testing.T) {
 		{"a vector too few", `{"data":[{"index":1,"embedding":[1]}]}`, []string{"UpstreamError 0 unexpected_body  the provider did not answer with one vector for each text"}},
 		{"an error", `{"error":{"type":"invalid_request_error","code":"bad","message":"No."}}`, []string{"UpstreamError 0 invalid_request_error bad No."}},
 		{"a page", "<html>Sign in</html>", []string{
-			`UpstreamError 0 unexpected_body  the embeddings from the provider are not readable (not a value at byte 0): "<html>Sign in</html>"`,
+			`UpstreamError 0 unexpected_body  the embeddings from the provider are not readable (not a value at byte 0): "Sign in"`,
 		}},
 		{"another protocol", `{"embeddings":[[1]]}`, []string{
 			`UpstreamError 0 unexpected_body  the embeddings from the provider are not readable (the body has no list of embeddings): "{\"embeddings\":[[1]]}"`,

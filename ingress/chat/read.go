@@ -67,7 +67,7 @@ func read(body *openaichat.Body, peer carry.Peer) (*ingress.Request, error) {
 			conversation.Add(mmsp.RoleUser, at, item)
 		}
 	}
-	request.Messages, request.Paths = conversation.Messages, conversation.Paths
+	request.Messages, request.Paths, request.Invented = conversation.Messages, conversation.Paths, calls.invented
 	request.Config.SystemPrompt = conversation.SystemPrompt()
 	if len(request.Messages) == 0 && request.Config.SystemPrompt == nil {
 		return nil, ingress.Invalid("messages", "a message with content is wanted")
@@ -78,7 +78,8 @@ func read(body *openaichat.Body, peer carry.Peer) (*ingress.Request, error) {
 // callsSoFar are the calls of the turns before a result.
 type callsSoFar struct {
 	ids       map[string]bool
-	functions map[string]string // the id of the last call of a function in the older form
+	functions map[string]string // the id of the last call of a function in the older form,
+	invented  map[string]bool   // which the body does not say
 }
 
 func readUserPart(part *openaichat.TurnPart) (mmsp.Item, error) {
@@ -177,8 +178,9 @@ func readAssistant(turn *openaichat.Turn, i int, peer carry.Peer, calls *callsSo
 		// The older form has no ids: each turn has at most one call, whose number names it.
 		id := fmt.Sprintf("fcall_%d", i)
 		if calls.functions == nil {
-			calls.functions = map[string]string{}
+			calls.functions, calls.invented = map[string]string{}, map[string]bool{}
 		}
+		calls.invented[id] = true
 		calls.functions[turn.FunctionCall.Name] = id
 		called.items = append(called.items, placed{at + ".function_call", mmsp.ToolCall(id, turn.FunctionCall.Name, turn.FunctionCall.Arguments)})
 	}

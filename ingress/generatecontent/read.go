@@ -41,8 +41,9 @@ type reader struct {
 		text strings.Builder
 	}
 
-	known map[string]bool // ids that calls came with
-	calls []pendingCall   // of the last turn of the model
+	known    map[string]bool // ids of calls
+	invented map[string]bool // those of calls that came without
+	calls    []pendingCall   // of the last turn of the model
 }
 
 type pendingCall struct {
@@ -53,7 +54,7 @@ type pendingCall struct {
 
 func (c *call) readBody() (*ingress.Request, error) {
 	body := c.body
-	r := &reader{env: c.env, known: map[string]bool{}, dropped: slices.Concat(body.Hosted, body.Generation.Ignored)}
+	r := &reader{env: c.env, known: map[string]bool{}, invented: map[string]bool{}, dropped: slices.Concat(body.Hosted, body.Generation.Ignored)}
 	for _, text := range body.System {
 		r.conversation.System(text)
 	}
@@ -69,7 +70,8 @@ func (c *call) readBody() (*ingress.Request, error) {
 	}
 	request := &ingress.Request{
 		Messages: messages, Paths: r.conversation.Paths, Dropped: r.dropped,
-		Prefill: prefills(&messages[len(messages)-1]),
+		Invented: r.invented,
+		Prefill:  prefills(&messages[len(messages)-1]),
 	}
 	c.showsThoughts = body.Generation.IncludeThoughts == nil || *body.Generation.IncludeThoughts
 	c.readConfig(&request.Config)
@@ -261,6 +263,7 @@ func (r *reader) functionCall(part *genai.InputPart, id string) {
 			id += "_"
 		}
 		call.id = id
+		r.invented[id] = true
 	}
 	r.known[call.id] = true
 	arguments := "{}"

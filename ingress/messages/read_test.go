@@ -139,7 +139,7 @@ func TestReadMessages(t *testing.T) {
 				`{"type":"tool_use","id":"c2","name":"f","input":{}},`+
 				`{"type":"thinking","thinking":"","signature":"`+sealed(carry.Envelope{Issuer: geminiPeer, Kind: "tool_call", Fidelity: mmsp.Fidelity(`{"a":5}`), Owner: &carry.Owner{ToolCallID: "gone"}})+`"},`+
 				`{"type":"tool_use","id":"c3","name":"f","input":{}}]`),
-			`[{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"t","fidelity":{"reasoning_field":"reasoning"}},{"type":"thinking.done","thinking":"u"},` +
+			`[{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"t","fidelity":{"void":true}},{"type":"thinking.done","thinking":"u"},` +
 				`{"type":"text.done","text":"\n","fidelity":{"a":1}},{"type":"text.done","text":"","fidelity":{"a":2}},` +
 				`{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"c1","fidelity":{"a":3}},{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"c2","fidelity":{"a":4}},` +
 				`{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"c3"}]}]`, "",

@@ -1,38 +1,43 @@
 package carry
 
 import (
-	"encoding/json"
+	"strings"
 
 	"github.com/prism-shadow/mmsp-go"
-	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
-// bind makes a proof void for a peer that speaks another protocol than who issued it. Clients tell issuers apart by their
-// hosts, and one host may serve several protocols, whose proofs are alike in nothing but their shape. What another MMSP
-// server leads to is for that one to tell.
-func bind(fidelity mmsp.Fidelity, issuer, peer Peer) mmsp.Fidelity {
-	if len(fidelity) == 0 || family(issuer.Protocol) == family(peer.Protocol) || open(issuer.Protocol) || open(peer.Protocol) {
+// Void is the fidelity of thinking that another provider has issued: it stays behind when a conversation moves on.
+const Void = `{"void":true}`
+
+// bind makes void what another provider has issued: thinking, which is its own alone, and any proof of another protocol
+// from the same host. What else another issued tells by its issuer to the client, which knows what it is good for.
+func bind(kind string, fidelity mmsp.Fidelity, issuer, peer Peer) mmsp.Fidelity {
+	if len(fidelity) == 0 || issuer.open() || peer.open() {
 		return fidelity
 	}
-	var fields map[string]json.RawMessage
-	var by string
-	if json.Unmarshal(fidelity, &fields) != nil || json.Unmarshal(fields["issuer"], &by) != nil {
-		return fidelity // bound to nobody
+	sameFamily := issuer.family() == peer.family()
+	if strings.HasSuffix(kind, "thinking") {
+		if sameFamily && issuer.Host == peer.Host {
+			return fidelity
+		}
+		return mmsp.Fidelity(Void)
 	}
-	fields["issuer"] = jsonscan.AppendString(nil, by+" "+string(issuer.Protocol))
-	bound, err := json.Marshal(fields)
-	if err != nil {
+	var bound struct {
+		Issuer string `json:"issuer"`
+	}
+	if fidelity.Decode(&bound); sameFamily || bound.Issuer == "" {
 		return fidelity
 	}
-	return bound
+	return nil
 }
+
+// open reports that what the peer leads to is not known here: it judges by itself.
+func (p Peer) open() bool { return p.Protocol == MMSP || p.Protocol == "" }
 
 // family is the protocols that share their proofs.
-func family(p Protocol) Protocol {
-	if p == Interactions {
+func (p Peer) family() Protocol {
+	if p.Protocol == Interactions {
 		return GenerateContent
 	}
-	return p
+	return p.Protocol
 }
-
-func open(p Protocol) bool { return p == MMSP || p == "" }

@@ -254,7 +254,7 @@ func TestRecall(t *testing.T) {
 			for _, caller := range []string{"me", "other"} {
 				history := []mmsp.Message{question, mmsp.AssistantMessage(tt.given...)}
 				paths := [][]string{{"messages[0]"}, make([]string, len(tt.given))}
-				if _, err := Recall(ctx, store, caller, Peer{}, history, paths); err != nil {
+				if _, err := Recall(ctx, store, caller, Peer{}, history, paths, nil); err != nil {
 					t.Fatal(err)
 				}
 				want := tt.wants
@@ -284,7 +284,7 @@ func TestRecallPrefersTheSameQuestion(t *testing.T) {
 	}
 	for question, want := range map[string]string{"one": "one", "two": "two", "one, edited": "two"} {
 		history := []mmsp.Message{mmsp.UserMessage(mmsp.Text(question)), mmsp.AssistantMessage(mmsp.Text("Yes."))}
-		_, _ = Recall(ctx, store, "", Peer{}, history, [][]string{{""}, {""}})
+		_, _ = Recall(ctx, store, "", Peer{}, history, [][]string{{""}, {""}}, nil)
 		if got := history[1].ContentItems[0].Thinking; got != want {
 			t.Errorf("%s: %q", question, got)
 		}
@@ -304,7 +304,7 @@ func TestRecallWithoutIDs(t *testing.T) {
 		question, mmsp.AssistantMessage(mmsp.ToolCall("x1", "f", `{"a":2,"b":1}`), mmsp.ToolCall("x2", "f", "{}")),
 		mmsp.UserMessage(mmsp.ToolResult("x2", "two"), mmsp.ToolResult("x1", "one")),
 	}
-	ids, err := Recall(ctx, store, "", Peer{}, history, [][]string{{""}, {"", ""}, {"", ""}})
+	ids, err := Recall(ctx, store, "", Peer{}, history, [][]string{{""}, {"", ""}, {"", ""}}, map[string]bool{"x1": true, "x2": true})
 	if err != nil || ids["c1"] != "real" {
 		t.Error(ids, err)
 	}
@@ -327,11 +327,11 @@ func TestProofsOfOneHost(t *testing.T) {
 		want         string
 	}{
 		{Messages, Messages, mmsp.Fidelity(proof), proof},
-		{Messages, GenerateContent, mmsp.Fidelity(proof), `{"issuer":"proxy:1 messages","signature":"p"}`},
+		{Messages, GenerateContent, mmsp.Fidelity(proof), Void},
 		{Interactions, GenerateContent, mmsp.Fidelity(proof), proof},
 		{Messages, MMSP, mmsp.Fidelity(proof), proof},
 		{MMSP, Messages, mmsp.Fidelity(proof), proof},
-		{Responses, Chat, mmsp.Fidelity(`{"phase":"commentary"}`), `{"phase":"commentary"}`},
+		{Chat, Messages, mmsp.Fidelity(`{"reasoning_field":"reasoning"}`), Void},
 	} {
 		value := Seal(Envelope{Issuer: at(tt.issuer), Kind: "thinking", Fidelity: tt.fidelity}, MaxInline)
 		if e, ok := Restore(Responses, at(tt.peer), value); !ok || string(e.Fidelity) != tt.want {
@@ -343,7 +343,7 @@ func TestProofsOfOneHost(t *testing.T) {
 			t.Fatal(err)
 		}
 		history := []mmsp.Message{mmsp.AssistantMessage(mmsp.Text("a"))}
-		if _, err := Recall(ctx, store, "", at(tt.peer), history, [][]string{{""}}); err != nil || string(history[0].ContentItems[0].Fidelity) != tt.want {
+		if _, err := Recall(ctx, store, "", at(tt.peer), history, [][]string{{""}}, nil); err != nil || string(history[0].ContentItems[0].Fidelity) != tt.want {
 			t.Errorf("%s recalled for %s: %s %v", tt.issuer, tt.peer, history[0].ContentItems[0].Fidelity, err)
 		}
 	}
@@ -368,7 +368,7 @@ func (broken) Get(context.Context, string, string) ([]byte, error) { return nil,
 
 func TestRecallFromABrokenStore(t *testing.T) {
 	history := []mmsp.Message{mmsp.AssistantMessage(mmsp.Text("a"))}
-	if _, err := Recall(context.Background(), broken{}, "", Peer{}, history, [][]string{{""}}); err == nil || history[0].Text() != "a" {
+	if _, err := Recall(context.Background(), broken{}, "", Peer{}, history, [][]string{{""}}, nil); err == nil || history[0].Text() != "a" {
 		t.Errorf("%v, %v", err, history)
 	}
 }

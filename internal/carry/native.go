@@ -49,7 +49,7 @@ func native(protocol Protocol, peer Peer, fidelity mmsp.Fidelity) (string, bool)
 func Restore(protocol Protocol, peer Peer, value string) (e Envelope, ok bool) {
 	if Sealed(value) {
 		e, ok = Open(value)
-		e.Fidelity = bind(e.Fidelity, e.Issuer, peer)
+		e.Fidelity = bind(e.Kind, e.Fidelity, e.Issuer, peer)
 		return e, ok
 	}
 	key := nativeKeys[protocol]

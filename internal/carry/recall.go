@@ -48,9 +48,10 @@ func losable(item mmsp.Item) bool {
 }
 
 // Recall puts back what a caller's protocol lost of the assistant's turns of a history, whose items stand at the given
-// paths of the request, for the peer that is asked. It returns the provider's ids of tool calls whose own ids do not tell them. A store that fails
-// costs what it holds: the history stays as the caller sent it, and the error says so.
-func Recall(ctx context.Context, store Store, caller string, peer Peer, messages []mmsp.Message, paths [][]string) (map[string]string, error) {
+// paths of the request, for the peer that is asked. invented are the ids of calls that the caller's protocol has none for.
+// It returns the provider's ids of tool calls whose own ids do not tell them. A store that fails costs what it holds: the
+// history stays as the caller sent it, and the error says so.
+func Recall(ctx context.Context, store Store, caller string, peer Peer, messages []mmsp.Message, paths [][]string, invented map[string]bool) (map[string]string, error) {
 	ids := map[string]string{}
 	var failed error
 	for m := range messages {
@@ -58,7 +59,7 @@ func Recall(ctx context.Context, store Store, caller string, peer Peer, messages
 		if message.Role != mmsp.RoleAssistant || len(message.ContentItems) == 0 {
 			continue
 		}
-		kept, known, err := find(ctx, store, caller, messages[:m], message)
+		kept, err := find(ctx, store, caller, messages[:m], message, invented)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
@@ -72,11 +73,9 @@ func Recall(ctx context.Context, store Store, caller string, peer Peer, messages
 		}
 		for i := range original[0].ContentItems {
 			item := &original[0].ContentItems[i]
-			item.Fidelity = bind(item.Fidelity, kept.Issuer, peer)
+			item.Fidelity = bind(item.Type.Kind(), item.Fidelity, kept.Issuer, peer)
 		}
-		if !known {
-			rename(messages[m:min(m+2, len(messages))], original[0].ContentItems)
-		}
+		rename(messages[m:min(m+2, len(messages))], original[0].ContentItems, invented)
 		for visible, real := range kept.IDs {
 			ids[visible] = real
 		}
@@ -93,33 +92,36 @@ func Recall(ctx context.Context, store Store, caller string, peer Peer, messages
 	return ids, failed
 }
 
-// find looks a turn up by the ids of its calls, which are known then, else by what it says: after what it was said first.
-func find(ctx context.Context, store Store, caller string, before []mmsp.Message, message *mmsp.Message) (kept *turn, known bool, err error) {
+// find looks a turn up by the ids of its calls. One whose calls have none of their own, or that calls nothing, is known by
+// what it says: after what it was said first.
+func find(ctx context.Context, store Store, caller string, before []mmsp.Message, message *mmsp.Message, invented map[string]bool) (kept *turn, err error) {
 	var keys []string
-	for i := range message.ContentItems {
-		if item := &message.ContentItems[i]; item.Type == mmsp.ToolCallDone {
-			keys = append(keys, callKey(item.ToolCallID))
+	for _, call := range callsOf(message.ContentItems) {
+		if !invented[call.ToolCallID] {
+			keys = append(keys, callKey(call.ToolCallID))
 		}
 	}
-	byID := len(keys)
-	for i, key := range append(keys, digests(before, message)...) {
+	if keys == nil {
+		keys = digests(before, message)
+	}
+	for _, key := range keys {
 		record, err := store.Get(ctx, caller, key)
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		if record != nil && json.Unmarshal(record, &kept) == nil {
-			return kept, i < byID, nil
+			return kept, nil
 		}
 	}
-	return nil, false, nil
+	return nil, nil
 }
 
-// rename gives the calls of a turn, and the results that follow it, the ids that they had: the caller's protocol lost them.
-func rename(messages []mmsp.Message, original []mmsp.Item) {
+// rename gives the calls of a turn whose ids are invented, and the results that follow it, the ids that they had.
+func rename(messages []mmsp.Message, original []mmsp.Item, invented map[string]bool) {
 	calls := callsOf(original)
 	ids := map[string]string{}
 	for i, call := range callsOf(messages[0].ContentItems) {
-		if i < len(calls) {
+		if i < len(calls) && invented[call.ToolCallID] {
 			ids[call.ToolCallID] = calls[i].ToolCallID
 			call.ToolCallID = calls[i].ToolCallID
 		}

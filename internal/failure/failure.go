@@ -82,7 +82,9 @@ var tag = regexp.MustCompile(`<[^>]*>?`)
 func Excerpt(data []byte) string {
 	whole := string(bytes.TrimSpace(data[:min(len(data), maxObjectBytes)]))
 	if strings.HasPrefix(whole, "<") {
-		whole = strings.Join(strings.Fields(tag.ReplaceAllString(whole, " ")), " ")
+		if whole = strings.Join(strings.Fields(tag.ReplaceAllString(whole, " ")), " "); whole == "" {
+			return "a page without a text"
+		}
 	}
 	text, cut := shorten(whole, excerptBytes)
 	return strconv.Quote(text) + cut

@@ -30,7 +30,7 @@ func TestReadPage(t *testing.T) {
 		{"no list", `{"data":null}`, "", "", "not readable"},
 		{"something else", `{"error":{"message":"m"}}`, "", "", `not readable: "{\"error\"`},
 		{"no object", `[{"id":"a"}]`, "", "", "not readable"},
-		{"HTML", `<html>`, "", "", `not readable: "<html>"`},
+		{"HTML", `<html>`, "", "", `not readable: a page without a text`},
 		{"nothing", ``, "", "", "not readable"},
 		{"cut", `{"data":[{"id":"a"}`, "", "", "not readable"},
 		{"too long", `{"data":[` + strings.Repeat(" ", maxBytes) + `]}`, "", "", "longer than 16777216 bytes"},

@@ -85,8 +85,7 @@ func AppendBlock(dst []byte, b *Block) []byte {
 	field(`{"type":`, b.Type)
 	switch b.Type {
 	case "text":
-		field(`,"text":`, b.Text)
-		dst = append(dst, `,"citations":null`...)
+		field(`,"text":`, b.Text) // without citations, whose null some clients refuse
 	case "thinking":
 		thinking := ""
 		if b.Thinking != nil {
