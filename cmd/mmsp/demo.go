@@ -17,7 +17,7 @@ import (
 
 // demo is the simulated providers of `mmsp serve --demo`, and another MMSP server for the client type that needs one.
 type demo struct {
-	providers *simulate.Server
+	providers map[string]*simulate.Server // each at an address of its own, as who issued a proof is told by it
 	server    *simulate.Server
 	bedrock   gateway.Own
 	key       string
@@ -28,17 +28,17 @@ type demo struct {
 var demoRows = []struct{ clientType, model, provider, path string }{
 	{"openai-official", "gpt-5.6-luna", "responses", "/v1"},
 	{"anthropic-official", "claude-sonnet-5-5", "messages", ""},
-	{"openai-responses", "demo-responses", "responses", "/v1"},
+	{"openai-responses", "demo-responses", "open", "/v1"},
 	{"openai-chat", "demo-chat", "chat", "/v1"},
 	{"openai-embedding", "demo-embedding", "embeddings", "/v1"},
 	{"openai-chat-vllm-adapter", "qwen3.6-35b-a3b", "vllm", "/v1"},
-	{"ant-messages", "demo-messages", "messages", ""},
+	{"ant-messages", "demo-messages", "compatible", ""},
 	{"google-official", "gemini-3.8-flash", "gemini", ""},
 	{"google-genai", "gemini-3.8-flash", "gemini", ""},
-	{"deepseek-official", "deepseek-flash", "plain", ""},
-	{"minimax-official", "MiniMax-M3", "plain", "/v1"},
-	{"moonshot-official", "kimi-k3", "thinker", "/v1"},
-	{"zai-official", "glm-5.3", "thinker", "/api/paas/v4"},
+	{"deepseek-official", "deepseek-flash", "deepseek", ""},
+	{"minimax-official", "MiniMax-M3", "minimax", "/v1"},
+	{"moonshot-official", "kimi-k3", "kimi", "/v1"},
+	{"zai-official", "glm-5.3", "glm", "/api/paas/v4"},
 }
 
 // startDemo starts the providers on loopback sockets. The context of the command does not end them: running streams
@@ -52,20 +52,24 @@ func startDemo() (*demo, error) {
 	thinker.AlwaysUsage = true
 	vllm.ReasoningField = "reasoning"
 	aws.Key = "demo," + d.key
-	var err error
-	d.providers, err = simulate.Start(context.Background(), map[string]http.Handler{
-		"chat": simulate.Chat(o), "thinker": simulate.Chat(thinker), "vllm": simulate.Chat(vllm), "responses": simulate.Responses(o),
-		"plain": simulate.Responses(plain), "messages": simulate.Messages(o), "bedrock": simulate.Bedrock(aws),
+	d.providers = map[string]*simulate.Server{}
+	for name, provider := range map[string]http.Handler{
+		"chat": simulate.Chat(o), "kimi": simulate.Chat(thinker), "glm": simulate.Chat(thinker), "vllm": simulate.Chat(vllm),
+		"responses": simulate.Responses(o), "open": simulate.Responses(o), "deepseek": simulate.Responses(plain), "minimax": simulate.Responses(plain),
+		"messages": simulate.Messages(o), "compatible": simulate.Messages(o), "bedrock": simulate.Bedrock(aws),
 		"gemini": simulate.Gemini(o), "embeddings": simulate.Embeddings(o),
-	})
-	if err != nil {
-		return nil, err
+	} {
+		server, err := simulate.Start(context.Background(), map[string]http.Handler{name: provider})
+		if err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+		d.providers[name] = server
 	}
 	// The region of a Bedrock row says where to go, so that only this row's environment can lead to the simulation.
 	bedrock, err := anthropicofficial.New(mmsp.Options{
 		Model: "anthropic.claude-sonnet-5-5-v1:0", BaseURL: "bedrock://us-east-1", APIKey: mmsp.NewSecret(aws.Key),
 		Getenv: func(name string) string {
-			return map[string]string{"ANTHROPIC_BEDROCK_BASE_URL": d.providers.URL("bedrock")}[name]
+			return map[string]string{"ANTHROPIC_BEDROCK_BASE_URL": d.providers["bedrock"].URL("bedrock")}[name]
 		},
 	})
 	if err != nil {
@@ -89,7 +93,7 @@ func (d *demo) table() *config.Config {
 	for _, row := range demoRows {
 		c.Models = append(c.Models, config.Model{
 			ServerModelID: "demo-" + row.clientType, ModelID: row.model, ClientType: row.clientType,
-			BaseURL: d.providers.URL(row.provider) + row.path, APIKey: mmsp.NewSecret(d.key),
+			BaseURL: d.providers[row.provider].URL(row.provider) + row.path, APIKey: mmsp.NewSecret(d.key),
 		})
 	}
 	return c
@@ -110,5 +114,8 @@ func (d *demo) Close() error {
 	if d.server != nil {
 		err = d.server.Close()
 	}
-	return errors.Join(err, d.providers.Close())
+	for _, provider := range d.providers {
+		err = errors.Join(err, provider.Close())
+	}
+	return err
 }
