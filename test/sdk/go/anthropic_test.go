@@ -66,25 +66,14 @@ func (c *messagesConversation) ask(ctx context.Context, o options) (a answer, er
 	if o.schema != nil {
 		params.OutputConfig.Format.Schema = o.schema
 	}
-	stream := c.client.Messages.NewStreaming(ctx, params)
-	defer stream.Close()
-	var message anthropic.Message
-	ended := false
-	for stream.Next() {
-		event := stream.Current()
-		if err := message.Accumulate(event); err != nil {
-			return a, err
-		}
-		ended = ended || event.Type == "message_stop"
-		if event.Type == "content_block_delta" && event.Delta.Text != "" {
-			o.told(event.Delta.Text)
-		}
+	var message *anthropic.Message
+	if o.whole {
+		message, err = c.client.Messages.New(ctx, params)
+	} else {
+		message, err = c.stream(ctx, params, o)
 	}
-	if err := stream.Err(); err != nil {
+	if err != nil {
 		return a, err
-	}
-	if !ended {
-		return a, errors.New("the stream has no message_stop")
 	}
 
 	for _, block := range message.Content {
@@ -101,6 +90,30 @@ func (c *messagesConversation) ask(ctx context.Context, o options) (a answer, er
 	a.input, a.output = message.Usage.InputTokens, message.Usage.OutputTokens
 	c.messages = append(c.messages, message.ToParam())
 	return a, nil
+}
+
+func (c *messagesConversation) stream(ctx context.Context, params anthropic.MessageNewParams, o options) (*anthropic.Message, error) {
+	stream := c.client.Messages.NewStreaming(ctx, params)
+	defer stream.Close()
+	var message anthropic.Message
+	ended := false
+	for stream.Next() {
+		event := stream.Current()
+		if err := message.Accumulate(event); err != nil {
+			return nil, err
+		}
+		ended = ended || event.Type == "message_stop"
+		if event.Type == "content_block_delta" && event.Delta.Text != "" {
+			o.told(event.Delta.Text)
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return nil, err
+	}
+	if !ended {
+		return nil, errors.New("the stream has no message_stop")
+	}
+	return &message, nil
 }
 
 func anthropicModels(ctx context.Context) (ids []string, err error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"iter"
+	"slices"
 	"strings"
 
 	"google.golang.org/genai"
@@ -80,9 +82,17 @@ func (c *contentsConversation) ask(ctx context.Context, o options) (a answer, er
 	if err != nil {
 		return a, err
 	}
-	stream := chat.SendStream(ctx, c.next...)
-	if c.way == "contents" {
-		stream = client.Models.GenerateContentStream(ctx, c.model, append(c.history[:len(c.history):len(c.history)], question), config)
+	contents := append(slices.Clone(c.history), question)
+	var stream iter.Seq2[*genai.GenerateContentResponse, error]
+	switch {
+	case o.whole:
+		stream = func(yield func(*genai.GenerateContentResponse, error) bool) {
+			yield(chat.Send(ctx, c.next...))
+		}
+	case c.way == "chat":
+		stream = chat.SendStream(ctx, c.next...)
+	default:
+		stream = client.Models.GenerateContentStream(ctx, c.model, contents, config)
 	}
 	reply := &genai.Content{Role: genai.RoleModel}
 	for chunk, err := range stream {
@@ -124,7 +134,7 @@ func (c *contentsConversation) ask(ctx context.Context, o options) (a answer, er
 		return a, errors.New("the stream has no finish reason")
 	}
 	if c.history = chat.History(true); c.way == "contents" {
-		c.history = append(c.history, question, reply)
+		c.history = append(contents, reply)
 	}
 	return a, nil
 }

@@ -55,7 +55,7 @@ type expectation struct {
 	Value    any
 	Status   int
 	Refused  int
-	Breaks   bool
+	Whole    bool
 }
 
 // expected returns what holds for a scenario: its own words, and over them those of the exceptions that apply.

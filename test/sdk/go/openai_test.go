@@ -86,23 +86,14 @@ func (c *responsesConversation) ask(ctx context.Context, o options) (a answer, e
 			Name: "report", Schema: o.schema, Strict: openai.Bool(true),
 		}
 	}
-	stream := c.client.Responses.NewStreaming(ctx, params)
-	defer stream.Close()
-	var last responses.Response
-	ended := false
-	for stream.Next() {
-		switch event := stream.Current(); event.Type {
-		case "response.output_text.delta":
-			o.told(event.Delta)
-		case "response.completed", "response.incomplete", "response.failed":
-			last, ended = event.Response, true
-		}
+	var last *responses.Response
+	if o.whole {
+		last, err = c.client.Responses.New(ctx, params)
+	} else {
+		last, err = c.stream(ctx, params, o)
 	}
-	if err := stream.Err(); err != nil {
+	if err != nil {
 		return a, err
-	}
-	if !ended {
-		return a, errors.New("the stream has no terminal event")
 	}
 
 	a.text = last.OutputText()
@@ -140,6 +131,26 @@ func (c *responsesConversation) ask(ctx context.Context, o options) (a answer, e
 	return a, nil
 }
 
+func (c *responsesConversation) stream(ctx context.Context, params responses.ResponseNewParams, o options) (last *responses.Response, err error) {
+	stream := c.client.Responses.NewStreaming(ctx, params)
+	defer stream.Close()
+	for stream.Next() {
+		switch event := stream.Current(); event.Type {
+		case "response.output_text.delta":
+			o.told(event.Delta)
+		case "response.completed", "response.incomplete", "response.failed":
+			last = &event.Response
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return nil, err
+	}
+	if last == nil {
+		return nil, errors.New("the stream has no terminal event")
+	}
+	return last, nil
+}
+
 type openaiChat struct{}
 
 func (openaiChat) fault(err error) fault { return openaiFault(err) }
@@ -173,10 +184,7 @@ func (c *chatConversation) results(calls []call) {
 }
 
 func (c *chatConversation) ask(ctx context.Context, o options) (a answer, err error) {
-	params := openai.ChatCompletionNewParams{
-		Model: c.model, Messages: c.messages,
-		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)},
-	}
+	params := openai.ChatCompletionNewParams{Model: c.model, Messages: c.messages}
 	for _, name := range o.tools {
 		tool := matrix.Tools[name]
 		params.Tools = append(params.Tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
@@ -191,30 +199,18 @@ func (c *chatConversation) ask(ctx context.Context, o options) (a answer, err er
 			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "report", Schema: o.schema, Strict: openai.Bool(true)},
 		}
 	}
-	stream := c.client.Chat.Completions.NewStreaming(ctx, params)
-	defer stream.Close()
-	var all openai.ChatCompletionAccumulator
-	for stream.Next() {
-		chunk := stream.Current()
-		if !all.AddChunk(chunk) {
-			return a, errors.New("the SDK cannot add a chunk to those before: " + chunk.RawJSON())
-		}
-		if len(chunk.Choices) > 0 {
-			delta := chunk.Choices[0].Delta
-			if delta.Content != "" {
-				o.told(delta.Content)
-			}
-			if raw := delta.JSON.ExtraFields["reasoning_content"].Raw(); raw != "" && raw != "null" {
-				thought, _ := parse(raw).(string)
-				a.thinking += thought
-			}
-		}
+	var all *openai.ChatCompletion
+	if o.whole {
+		all, err = c.client.Chat.Completions.New(ctx, params)
+	} else {
+		params.StreamOptions.IncludeUsage = openai.Bool(true)
+		all, a.thinking, err = c.stream(ctx, params, o)
 	}
-	if err := stream.Err(); err != nil {
+	switch {
+	case err != nil:
 		return a, err
-	}
-	if len(all.Choices) != 1 || all.Choices[0].FinishReason == "" {
-		return a, errors.New("the stream has no finish reason")
+	case len(all.Choices) != 1 || all.Choices[0].FinishReason == "":
+		return a, errors.New("the answer has no finish reason")
 	}
 
 	message := all.Choices[0].Message
@@ -242,6 +238,31 @@ func (c *chatConversation) ask(ctx context.Context, o options) (a answer, err er
 		c.messages = append(c.messages, message.ToParam())
 	}
 	return a, nil
+}
+
+func (c *chatConversation) stream(ctx context.Context, params openai.ChatCompletionNewParams, o options) (*openai.ChatCompletion, string, error) {
+	stream := c.client.Chat.Completions.NewStreaming(ctx, params)
+	defer stream.Close()
+	var all openai.ChatCompletionAccumulator
+	thinking := ""
+	for stream.Next() {
+		chunk := stream.Current()
+		if !all.AddChunk(chunk) {
+			return nil, "", errors.New("the SDK cannot add a chunk to those before: " + chunk.RawJSON())
+		}
+		if len(chunk.Choices) == 0 {
+			continue
+		}
+		delta := chunk.Choices[0].Delta
+		if delta.Content != "" {
+			o.told(delta.Content)
+		}
+		if raw := delta.JSON.ExtraFields["reasoning_content"].Raw(); raw != "" && raw != "null" {
+			thought, _ := parse(raw).(string)
+			thinking += thought
+		}
+	}
+	return &all.ChatCompletion, thinking, stream.Err()
 }
 
 func openaiEmbed(ctx context.Context, model string, texts []string) (vectors [][]float64, err error) {

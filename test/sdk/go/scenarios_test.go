@@ -22,7 +22,7 @@ type conversation interface {
 	use(model string)
 	user(text string, picture bool)
 	results(calls []call)
-	// ask streams one answer and adds it to the conversation in the SDK's own way.
+	// ask streams one answer, or gets it whole, and adds it to the conversation in the SDK's own way.
 	ask(ctx context.Context, o options) (answer, error)
 }
 
@@ -30,6 +30,7 @@ type options struct {
 	tools    []string
 	thinking bool
 	schema   map[string]any
+	whole    bool // without a stream
 	onText   func(string)
 }
 
@@ -99,7 +100,7 @@ func scenes(ctx context.Context, t *testing.T, d driver, e expectation, scenario
 			return fmt.Errorf("the thinking is %q and does not begin with %q", a.thinking, e.Thinks)
 		}
 		return says(a, e.Says, e.Finish)
-	case "one call", "parallel calls":
+	case "one call", "parallel calls", "not streamed":
 		return calling(ctx, c, e)
 	case "hop":
 		for _, model := range []string{egress.ID, egress.Hop, egress.ID} {
@@ -170,7 +171,8 @@ func says(a answer, texts []string, finish string) error {
 // calling has the model call its tools, answers, and reads what it makes of the results.
 func calling(ctx context.Context, c conversation, e expectation) error {
 	c.user(e.Prompt, false)
-	a, err := c.ask(ctx, options{thinking: true, tools: e.Tools})
+	o := options{thinking: true, tools: e.Tools, whole: e.Whole}
+	a, err := c.ask(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -188,7 +190,7 @@ func calling(ctx context.Context, c conversation, e expectation) error {
 		ids[call.id] = true
 	}
 	c.results(a.calls)
-	if a, err = c.ask(ctx, options{thinking: true, tools: e.Tools}); err != nil {
+	if a, err = c.ask(ctx, o); err != nil {
 		return err
 	}
 	if len(a.calls) > 0 {

@@ -3,7 +3,7 @@ import {createGoogleGenerativeAI} from '@ai-sdk/google';
 import {createOpenResponses} from '@ai-sdk/open-responses';
 import {createOpenAI} from '@ai-sdk/openai';
 import {createOpenAICompatible} from '@ai-sdk/openai-compatible';
-import {APICallError, Output, jsonSchema, stepCountIs, streamText, tool} from 'ai';
+import {APICallError, Output, generateText, jsonSchema, stepCountIs, streamText, tool} from 'ai';
 
 import {apiKey, matrix, url} from '../lib/matrix.mjs';
 
@@ -29,14 +29,13 @@ function driver(model, providerOptions) {
         return this.converse(options);
       },
 
-      async converse({tools, thinking, schema, signal, onText}) {
-        const result = streamText({
+      async converse({tools, thinking, schema, whole, signal, onText}) {
+        const request = {
           model: model(this.model),
           messages: this.messages,
           maxRetries: 0,
           stopWhen: stepCountIs(4),
           abortSignal: signal,
-          onError() {}, // it is in the stream
           ...(tools && {
             tools: Object.fromEntries(tools.map(t => [t.name, tool({
               description: t.description,
@@ -46,7 +45,19 @@ function driver(model, providerOptions) {
           }),
           ...(thinking && {providerOptions}),
           ...(schema && {output: Output.object({schema: jsonSchema(schema)})}),
-        });
+        };
+        if (whole) {
+          const result = await generateText(request);
+          this.messages.push(...result.response.messages);
+          return {
+            text: result.text,
+            thinking: result.steps.map(step => step.reasoningText ?? '').join(''),
+            calls: result.steps.flatMap(step => step.toolCalls).map(c => ({id: c.toolCallId, name: c.toolName, args: c.input})),
+            finish: result.finishReason,
+            usage: {input: result.totalUsage.inputTokens, output: result.totalUsage.outputTokens},
+          };
+        }
+        const result = streamText({...request, onError() {}}); // errors are in the stream
         const answer = {text: '', thinking: '', calls: []};
         for await (const part of result.fullStream) {
           switch (part.type) {

@@ -28,17 +28,18 @@ function driver(Anthropic, thinkingMode) {
         this.messages.push({role: 'user', content: results.map(r => ({type: 'tool_result', tool_use_id: r.id, content: r.text}))});
       },
 
-      async ask({tools, thinking, schema, signal, onText}) {
-        const stream = client.messages.stream({
+      async ask({tools, thinking, schema, whole, signal, onText}) {
+        const request = {
           model: this.model,
           max_tokens: 4096,
           messages: this.messages,
           ...(tools && {tools: tools.map(t => ({name: t.name, description: t.description, input_schema: t.parameters}))}),
           ...(thinking && {thinking: thinkingMode}),
           ...(schema && {output_config: {format: {type: 'json_schema', schema}}}),
-        }, {signal});
-        stream.on('text', piece => onText?.(piece));
-        const message = await stream.finalMessage();
+        };
+        const message = whole
+          ? await client.messages.create(request)
+          : await client.messages.stream(request, {signal}).on('text', piece => onText?.(piece)).finalMessage();
 
         this.messages.push({role: 'assistant', content: message.content});
         const blocks = type => message.content.filter(block => block.type === type);

@@ -27,7 +27,7 @@ export const genai = {
       this.parts = results.map(r => ({functionResponse: {...(r.id && {id: r.id}), name: r.name, response: {output: r.text}}}));
     },
 
-    async ask({tools, thinking, schema, signal, onText}) {
+    async ask({tools, thinking, schema, whole, signal, onText}) {
       const config = {
         ...(signal && {abortSignal: signal}),
         ...(tools && {
@@ -39,9 +39,13 @@ export const genai = {
       };
       const chat = way === 'chat' ? client.chats.create({model: this.model, history: this.contents}) : undefined;
       const question = {role: 'user', parts: this.parts};
-      const stream = chat
-        ? await chat.sendMessageStream({message: this.parts, config})
-        : await client.models.generateContentStream({model: this.model, contents: [...this.contents, question], config});
+      const request = {model: this.model, contents: [...this.contents, question], config};
+      let stream;
+      if (whole) {
+        stream = [await (chat ? chat.sendMessage({message: this.parts, config}) : client.models.generateContent(request))];
+      } else {
+        stream = await (chat ? chat.sendMessageStream({message: this.parts, config}) : client.models.generateContentStream(request));
+      }
 
       const parts = [];
       let last;

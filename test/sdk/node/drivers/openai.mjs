@@ -32,8 +32,8 @@ export const responses = {
       this.input.push(...results.map(r => ({type: 'function_call_output', call_id: r.id, output: r.text})));
     },
 
-    async ask({tools, thinking, schema, signal, onText}) {
-      const stream = client.responses.stream({
+    async ask({tools, thinking, schema, whole, signal, onText}) {
+      const request = {
         model: this.model,
         input: this.input,
         ...(this.previous && {previous_response_id: this.previous}),
@@ -41,9 +41,10 @@ export const responses = {
         ...(tools && {tools: tools.map(t => ({type: 'function', name: t.name, description: t.description, parameters: t.parameters, strict: true}))}),
         ...(thinking && {reasoning: {effort: 'low', summary: 'auto'}}),
         ...(schema && {text: {format: {type: 'json_schema', name: 'report', schema, strict: true}}}),
-      }, {signal});
-      stream.on('response.output_text.delta', event => onText?.(event.delta));
-      const response = await stream.finalResponse();
+      };
+      const response = whole
+        ? await client.responses.create(request)
+        : await client.responses.stream(request, {signal}).on('response.output_text.delta', event => onText?.(event.delta)).finalResponse();
 
       if (way === 'previous response') {
         this.previous = response.id;
@@ -79,25 +80,31 @@ export const chat = {
       this.messages.push(...results.map(r => ({role: 'tool', tool_call_id: r.id, content: r.text})));
     },
 
-    async ask({tools, thinking, schema, signal, onText}) {
-      const stream = client.chat.completions.stream({
+    async ask({tools, thinking, schema, whole, signal, onText}) {
+      const request = {
         model: this.model,
         messages: this.messages,
-        stream_options: {include_usage: true},
+        ...(!whole && {stream_options: {include_usage: true}}),
         ...(tools && {tools: tools.map(t => ({type: 'function', function: {name: t.name, description: t.description, parameters: t.parameters}}))}),
         ...(thinking && {reasoning_effort: 'low'}),
         ...(schema && {response_format: {type: 'json_schema', json_schema: {name: 'report', schema, strict: true}}}),
-      }, {signal});
-      let thought = '';
-      stream.on('chunk', chunk => (thought += chunk.choices[0]?.delta.reasoning_content ?? ''));
-      stream.on('content', piece => onText?.(piece));
+      };
       let completion;
-      try {
-        completion = await stream.finalChatCompletion();
-      } catch (error) {
-        // The SDK makes an error of an answer that is cut short, and keeps the answer.
-        if (!(error instanceof LengthFinishReasonError)) throw error;
-        completion = stream.currentChatCompletionSnapshot;
+      let thought = '';
+      if (whole) {
+        completion = await client.chat.completions.create(request);
+        thought = completion.choices[0].message.reasoning_content ?? '';
+      } else {
+        const stream = client.chat.completions.stream(request, {signal})
+          .on('chunk', chunk => (thought += chunk.choices[0]?.delta.reasoning_content ?? ''))
+          .on('content', piece => onText?.(piece));
+        try {
+          completion = await stream.finalChatCompletion();
+        } catch (error) {
+          // The SDK makes an error of an answer that is cut short, and keeps the answer.
+          if (!(error instanceof LengthFinishReasonError)) throw error;
+          completion = stream.currentChatCompletionSnapshot;
+        }
       }
       const {message, finish_reason: finish} = completion.choices[0];
 

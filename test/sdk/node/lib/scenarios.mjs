@@ -3,8 +3,8 @@
 //	model                      the model that answers next
 //	user(text, picture)        adds a message
 //	results([{id, name, text}])  adds the results of the calls
-//	ask({tools, thinking, schema, signal, onText})
-//	                           streams one answer, adds it in the SDK's own way, and returns
+//	ask({tools, thinking, schema, whole, signal, onText})
+//	                           streams one answer, or gets it whole, adds it in the SDK's own way, and returns
 //	                           {text, thinking, calls: [{id, name, args}], finish, usage: {input, output}}
 //	converse(options)          optional: the SDK's own loop of calls and results; returns the last answer with all calls
 //
@@ -45,7 +45,7 @@ function says(answer, texts, finish) {
 
 async function calling(conversation, e, prompt) {
   conversation.user(prompt);
-  const answer = await converse(conversation, {tools: told(e.tools), thinking: true});
+  const answer = await converse(conversation, {tools: told(e.tools), thinking: true, whole: e.whole});
   assert.deepEqual(answer.calls.map(c => [c.name, c.args]), e.tools.map(name => [name, {city: 'Oslo'}]));
   const ids = answer.calls.map(c => c.id).filter(id => id); // Gemini's calls may have none
   assert.equal(new Set(ids).size, ids.length, 'calls that share an id');
@@ -71,6 +71,8 @@ const scenarios = {
   'one call': (conversation, e) => calling(conversation, e, e.prompt),
 
   'parallel calls': (conversation, e) => calling(conversation, e, e.prompt),
+
+  'not streamed': (conversation, e) => calling(conversation, e, e.prompt),
 
   async hop(conversation, e, egress) {
     const home = conversation.model;
@@ -151,7 +153,7 @@ export async function run(driver, sdk, egress, {scenario, way}) {
   const conversation = driver.open(egress.id, way);
   const play = scenarios[e.breaks ? 'broken' : scenario](conversation, e, egress, driver);
   if (!e.refused) return play;
-  const error = await failure(play);
+  const error = await failure(play.then(() => `of the scenario, where a status of ${e.refused} was expected`));
   const fault = driver.fault(error);
   assert.equal(fault.status, e.refused, error.stack);
   assert.ok(fault.refused, `${error.constructor.name} is not the SDK's error of a bad request`);
