@@ -18,7 +18,7 @@ type anthropicMessages struct{}
 func (anthropicMessages) fault(err error) fault {
 	f := fault{aborted: errors.Is(err, context.Canceled)}
 	if e := (*anthropic.Error)(nil); errors.As(err, &e) {
-		f.status = e.StatusCode
+		f.status, f.body = e.StatusCode, e.RawJSON()
 	}
 	return f
 }
@@ -86,7 +86,7 @@ func (c *messagesConversation) ask(ctx context.Context, o options) (a answer, er
 			a.calls = append(a.calls, call{block.ID, block.Name, parse(string(block.Input))})
 		}
 	}
-	a.finish = strings.NewReplacer("end_turn", "stop", "tool_use", "stop", "max_tokens", "length").Replace(string(message.StopReason))
+	a.finish = strings.NewReplacer("end_turn", "stop", "tool_use", "stop", "max_tokens", "length", "refusal", "refused").Replace(string(message.StopReason))
 	a.input, a.output = message.Usage.InputTokens, message.Usage.OutputTokens
 	c.messages = append(c.messages, message.ToParam())
 	return a, nil

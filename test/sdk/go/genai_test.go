@@ -107,7 +107,7 @@ func (c *contentsConversation) ask(ctx context.Context, o options) (a answer, er
 		}
 		candidate := chunk.Candidates[0]
 		if candidate.FinishReason != "" {
-			a.finish = strings.NewReplacer("STOP", "stop", "MAX_TOKENS", "length").Replace(string(candidate.FinishReason))
+			a.finish = strings.NewReplacer("STOP", "stop", "MAX_TOKENS", "length", "SAFETY", "refused", "PROHIBITED_CONTENT", "refused", "OTHER", "refused").Replace(string(candidate.FinishReason))
 		}
 		if candidate.Content == nil {
 			continue

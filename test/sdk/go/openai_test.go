@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -18,7 +19,7 @@ func openaiClient() openai.Client {
 func openaiFault(err error) fault {
 	f := fault{aborted: errors.Is(err, context.Canceled)}
 	if e := (*openai.Error)(nil); errors.As(err, &e) {
-		f.status = e.StatusCode
+		f.status, f.body = e.StatusCode, e.RawJSON()
 	}
 	return f
 }
@@ -99,8 +100,11 @@ func (c *responsesConversation) ask(ctx context.Context, o options) (a answer, e
 	a.text = last.OutputText()
 	a.input, a.output = last.Usage.InputTokens, last.Usage.OutputTokens
 	a.finish = map[responses.ResponseStatus]string{"completed": "stop", "failed": "failed"}[last.Status]
-	if last.IncompleteDetails.Reason == "max_output_tokens" {
+	switch last.IncompleteDetails.Reason {
+	case "max_output_tokens":
 		a.finish = "length"
+	case "content_filter":
+		a.finish = "refused"
 	}
 	if c.way == "previous response" {
 		c.previous, c.input = last.ID, nil
@@ -119,6 +123,11 @@ func (c *responsesConversation) ask(ctx context.Context, o options) (a answer, e
 			p := item.ToParam()
 			back.OfFunctionCall = &p
 		case responses.ResponseOutputMessage:
+			for _, part := range item.Content {
+				if part.Type == "refusal" {
+					a.finish = "refused"
+				}
+			}
 			p := item.ToParam()
 			back.OfOutputMessage = &p
 		default:
@@ -215,9 +224,9 @@ func (c *chatConversation) ask(ctx context.Context, o options) (a answer, err er
 
 	message := all.Choices[0].Message
 	a.text = message.Content
-	a.finish = all.Choices[0].FinishReason
-	if a.finish == "tool_calls" {
-		a.finish = "stop"
+	a.finish = strings.NewReplacer("tool_calls", "stop", "content_filter", "refused").Replace(all.Choices[0].FinishReason)
+	if message.Refusal != "" {
+		a.finish = "refused"
 	}
 	a.input, a.output = all.Usage.PromptTokens, all.Usage.CompletionTokens
 	bare := openai.ChatCompletionAssistantMessageParam{}

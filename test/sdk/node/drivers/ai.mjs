@@ -7,6 +7,8 @@ import {APICallError, Output, generateText, jsonSchema, stepCountIs, streamText,
 
 import {apiKey, matrix, url} from '../lib/matrix.mjs';
 
+const finishes = {error: 'failed', 'content-filter': 'refused'};
+
 function driver(model, providerOptions) {
   return {
     fault: error => ({
@@ -53,7 +55,7 @@ function driver(model, providerOptions) {
             text: result.text,
             thinking: result.steps.map(step => step.reasoningText ?? '').join(''),
             calls: result.steps.flatMap(step => step.toolCalls).map(c => ({id: c.toolCallId, name: c.toolName, args: c.input})),
-            finish: result.finishReason,
+            finish: finishes[result.finishReason] ?? result.finishReason,
             usage: {input: result.totalUsage.inputTokens, output: result.totalUsage.outputTokens},
           };
         }
@@ -68,7 +70,7 @@ function driver(model, providerOptions) {
             case 'tool-error': case 'error': throw part.error instanceof Error ? part.error : Object.assign(new Error(JSON.stringify(part.error)), {cause: part.error});
             case 'abort': throw Object.assign(new Error('aborted'), {name: 'AbortError'});
             case 'finish':
-              answer.finish = part.finishReason === 'error' ? 'failed' : part.finishReason;
+              answer.finish = finishes[part.finishReason] ?? part.finishReason;
               answer.usage = {input: part.totalUsage.inputTokens, output: part.totalUsage.outputTokens};
           }
         }

@@ -47,7 +47,7 @@ function driver(Anthropic, thinkingMode) {
           text: blocks('text').map(block => block.text).join(''),
           thinking: blocks('thinking').map(block => block.thinking).join(''),
           calls: blocks('tool_use').map(block => ({id: block.id, name: block.name, args: block.input})),
-          finish: {end_turn: 'stop', tool_use: 'stop', max_tokens: 'length'}[message.stop_reason] ?? message.stop_reason,
+          finish: {end_turn: 'stop', tool_use: 'stop', max_tokens: 'length', refusal: 'refused'}[message.stop_reason] ?? message.stop_reason,
           usage: {input: message.usage.input_tokens, output: message.usage.output_tokens},
         };
       },

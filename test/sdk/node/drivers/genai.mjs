@@ -64,7 +64,7 @@ export const genai = {
         text: parts.filter(p => !p.thought).map(p => p.text ?? '').join(''),
         thinking: parts.filter(p => p.thought).map(p => p.text ?? '').join(''),
         calls: parts.filter(p => p.functionCall).map(({functionCall: c}) => ({id: c.id, name: c.name, args: c.args})),
-        finish: {STOP: 'stop', MAX_TOKENS: 'length'}[reason] ?? reason ?? 'failed',
+        finish: {STOP: 'stop', MAX_TOKENS: 'length', SAFETY: 'refused', PROHIBITED_CONTENT: 'refused', OTHER: 'refused'}[reason] ?? reason ?? 'failed',
         usage: {input: usage?.promptTokenCount, output: usage?.candidatesTokenCount},
       };
     },

@@ -1,5 +1,5 @@
 import OpenAI from 'openai';
-import {LengthFinishReasonError} from 'openai/error';
+import {ContentFilterFinishReasonError, LengthFinishReasonError} from 'openai/error';
 
 import {apiKey, url} from '../lib/matrix.mjs';
 
@@ -57,8 +57,10 @@ export const responses = {
         text: response.output_text,
         thinking: items('reasoning').flatMap(item => item.summary).map(part => part.text).join(''),
         calls: items('function_call').map(item => ({id: item.call_id, name: item.name, args: JSON.parse(item.arguments)})),
-        finish: {max_output_tokens: 'length', content_filter: 'filter'}[response.incomplete_details?.reason]
-          ?? {completed: 'stop', failed: 'failed'}[response.status],
+        finish: items('message').some(item => item.content.some(part => part.type === 'refusal'))
+          ? 'refused'
+          : {max_output_tokens: 'length', content_filter: 'refused'}[response.incomplete_details?.reason]
+            ?? {completed: 'stop', failed: 'failed'}[response.status],
         usage: {input: response.usage?.input_tokens, output: response.usage?.output_tokens},
       };
     },
@@ -102,7 +104,7 @@ export const chat = {
           completion = await stream.finalChatCompletion();
         } catch (error) {
           // The SDK makes an error of an answer that is cut short, and keeps the answer.
-          if (!(error instanceof LengthFinishReasonError)) throw error;
+          if (!(error instanceof LengthFinishReasonError || error instanceof ContentFilterFinishReasonError)) throw error;
           completion = stream.currentChatCompletionSnapshot;
         }
       }
@@ -120,7 +122,7 @@ export const chat = {
         text: message.content ?? '',
         thinking: thought,
         calls: (message.tool_calls ?? []).map(c => ({id: c.id, name: c.function.name, args: JSON.parse(c.function.arguments)})),
-        finish: finish === 'tool_calls' ? 'stop' : finish,
+        finish: message.refusal ? 'refused' : {tool_calls: 'stop', content_filter: 'refused'}[finish] ?? finish,
         usage: {input: completion.usage?.prompt_tokens, output: completion.usage?.completion_tokens},
       };
     },

@@ -40,7 +40,8 @@ async function failure(promise) {
 
 function says(answer, texts, finish) {
   for (const text of texts) assert.match(answer.text, new RegExp(text));
-  assert.equal(answer.finish, finish);
+  if (finish) assert.equal(answer.finish, finish);
+  else assert.notEqual(answer.finish, 'failed');
 }
 
 async function calling(conversation, e, prompt) {
@@ -100,6 +101,21 @@ const scenarios = {
     const answer = await conversation.ask({});
     assert.equal(answer.finish, e.finish);
     assert.ok(answer.text.length > 0);
+  },
+
+  async refusal(conversation, e) {
+    conversation.user(e.prompt);
+    assert.equal((await conversation.ask({})).finish, e.finish);
+  },
+
+  async filter(conversation, e) {
+    conversation.user(e.prompt);
+    assert.equal((await conversation.ask({})).finish, e.finish);
+  },
+
+  async empty(conversation, e) {
+    conversation.user(e.prompt);
+    says(await conversation.ask({}), e.says);
   },
 
   async error(conversation, e, _, driver) {
