@@ -5,6 +5,7 @@ package sdk
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"slices"
 	"sync"
@@ -56,6 +57,7 @@ type expectation struct {
 	Status   int
 	Refused  int
 	Whole    bool
+	Dropped  []string
 }
 
 // expected returns what holds for a scenario: its own words, and over them those of the exceptions that apply.
@@ -95,6 +97,7 @@ func TestMain(m *testing.M) {
 	if gateway == "" || key == "" {
 		panic("MMSP_SDK_URL and MMSP_SDK_KEY say where the gateway is; test/sdk/run sets them")
 	}
+	http.DefaultTransport = &watch{http.DefaultTransport} // which the SDKs use
 	os.Exit(m.Run())
 }
 

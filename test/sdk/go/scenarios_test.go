@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"testing"
 )
 
@@ -68,7 +69,8 @@ func parse(t string) any {
 
 // play plays a scenario; an exception may expect it to be refused.
 func play(ctx context.Context, t *testing.T, d driver, e expectation, scenario string, egress egress, way string) {
-	err := scenes(ctx, t, d, e, scenario, egress, way)
+	var names dropped
+	err := scenes(context.WithValue(ctx, droppedKey{}, &names), t, d, e, scenario, egress, way)
 	switch {
 	case e.Refused == 0 && err != nil:
 		t.Fatal(err, d.fault(err).body)
@@ -76,6 +78,8 @@ func play(ctx context.Context, t *testing.T, d driver, e expectation, scenario s
 		t.Fatalf("not refused with %d", e.Refused)
 	case e.Refused != 0 && d.fault(err).status != e.Refused:
 		t.Fatalf("not refused with %d but with %v", e.Refused, err)
+	case e.Refused == 0 && !slices.Equal(names.sorted(), e.Dropped):
+		t.Fatalf("dropped of the requests is %v and not %v", names.sorted(), e.Dropped)
 	}
 }
 

@@ -1,4 +1,6 @@
 // Every scenario with every SDK on every egress.
+import './lib/dropped.mjs'; // before the SDKs take the fetch
+
 import {describe, it} from 'node:test';
 
 import {aiAnthropic, aiCompatible, aiGoogle, aiOpenAI, aiOpenAIChat, aiOpenResponses} from './drivers/ai.mjs';

@@ -12,6 +12,7 @@
 // it is the SDK's own class for a status of 429 and of 400.
 import assert from 'node:assert/strict';
 
+import {collect} from './dropped.mjs';
 import {expected, matrix} from './matrix.mjs';
 
 const told = names => names?.map(name => ({name, ...matrix.tools[name]}));
@@ -166,10 +167,13 @@ export function cells(sdk) {
 // run plays a scenario.
 export async function run(driver, sdk, egress, {scenario, way}) {
   const e = expected(sdk.id, egress.id, scenario);
-  const conversation = driver.open(egress.id, way);
-  const play = scenarios[e.breaks ? 'broken' : scenario](conversation, e, egress, driver);
-  if (!e.refused) return play;
-  const error = await failure(play.then(() => `of the scenario, where a status of ${e.refused} was expected`));
+  const play = () => scenarios[e.breaks ? 'broken' : scenario](driver.open(egress.id, way), e, egress, driver);
+  if (!e.refused) {
+    const dropped = await collect(play);
+    assert.deepEqual(dropped, e.dropped ?? [], 'what was dropped of the requests');
+    return;
+  }
+  const error = await failure(play().then(() => `of the scenario, where a status of ${e.refused} was expected`));
   const fault = driver.fault(error);
   assert.equal(fault.status, e.refused, error.stack);
   assert.ok(fault.refused, `${error.constructor.name} is not the SDK's error of a bad request`);
