@@ -40,9 +40,11 @@ func TestChecks(t *testing.T) {
 			t.Run(c.SDK+"|"+egress+"|"+c.Check, func(t *testing.T) {
 				t.Parallel()
 				record(t, c.SDK, egress, c.Check)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 				defer cancel()
 				switch c.Check {
+				case "tour":
+					checkTour(ctx, t, c.SDK)
 				case "models":
 					checkModels(ctx, t, c.SDK)
 				case "embeddings":
@@ -53,6 +55,30 @@ func TestChecks(t *testing.T) {
 					t.Fatalf("no check %s", c.Check)
 				}
 			})
+		}
+	}
+}
+
+// checkTour leads one conversation through every egress and all the way back, with a tool task on each: whatever proofs a
+// turn has, every other provider must be able to read it.
+func checkTour(ctx context.Context, t *testing.T, sdk string) {
+	way := ""
+	for _, k := range matrix.SDKs {
+		if k.ID == sdk {
+			way = k.Calls[0]
+		}
+	}
+	c := drivers[sdk].open("", way)
+	var route []string
+	for _, e := range matrix.Egresses {
+		route = append(route, e.ID)
+	}
+	back := slices.Clone(route)
+	slices.Reverse(back)
+	for _, id := range append(route, back...) {
+		c.use(id)
+		if err := calling(ctx, c, expected(t, sdk, id, "one call")); err != nil {
+			t.Fatal(id, err, drivers[sdk].fault(err).body)
 		}
 	}
 }

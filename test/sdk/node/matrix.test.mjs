@@ -3,26 +3,9 @@ import './lib/dropped.mjs'; // before the SDKs take the fetch
 
 import {describe, it} from 'node:test';
 
-import {aiAnthropic, aiCompatible, aiGoogle, aiOpenAI, aiOpenAIChat, aiOpenResponses} from './drivers/ai.mjs';
-import {anthropic0, anthropic1} from './drivers/anthropic.mjs';
-import {genai} from './drivers/genai.mjs';
-import {chat, responses} from './drivers/openai.mjs';
+import {drivers} from './drivers/index.mjs';
 import {matrix, record} from './lib/matrix.mjs';
 import {cells, run} from './lib/scenarios.mjs';
-
-const drivers = {
-  'openai, Responses': responses,
-  'openai, Chat Completions': chat,
-  'anthropic 1': anthropic1,
-  'anthropic 0': anthropic0,
-  'google genai': genai,
-  'AI SDK openai': aiOpenAI,
-  'AI SDK openai.chat': aiOpenAIChat,
-  'AI SDK openai-compatible': aiCompatible,
-  'AI SDK anthropic': aiAnthropic,
-  'AI SDK google': aiGoogle,
-  'AI SDK open-responses': aiOpenResponses,
-};
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
 

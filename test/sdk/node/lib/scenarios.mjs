@@ -45,7 +45,8 @@ function says(answer, texts, finish) {
   else assert.notEqual(answer.finish, 'failed');
 }
 
-async function calling(conversation, e, prompt) {
+// calling has the model call its tools, answers, and reads what it makes of the results.
+export async function calling(conversation, e, prompt) {
   conversation.user(prompt);
   const answer = await converse(conversation, {tools: told(e.tools), thinking: true, whole: e.whole});
   assert.deepEqual(answer.calls.map(c => [c.name, c.args]), e.tools.map(name => [name, {city: 'Oslo'}]));
