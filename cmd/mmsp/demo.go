@@ -46,15 +46,16 @@ var demoRows = []struct{ clientType, model, provider, path string }{
 func startDemo() (*demo, error) {
 	d := &demo{key: rand.Text()}
 	o := simulate.Options{Key: d.key, Pace: simulate.DefaultPace}
-	plain, thinker, vllm, aws := o, o, o, o
+	plain, kimi, glm, vllm, aws := o, o, o, o, o
 	plain.RawReasoning = true // reasoning in plain text
-	thinker.Strict = true     // reasoning has to come back
-	thinker.AlwaysUsage = true
+	kimi.Strict = true        // reasoning has to come back
+	kimi.AlwaysUsage = true
+	glm.AlwaysUsage = true
 	vllm.ReasoningField = "reasoning"
 	aws.Key = "demo," + d.key
 	d.providers = map[string]*simulate.Server{}
 	for name, provider := range map[string]http.Handler{
-		"chat": simulate.Chat(o), "kimi": simulate.Chat(thinker), "glm": simulate.Chat(thinker), "vllm": simulate.Chat(vllm),
+		"chat": simulate.Chat(o), "kimi": simulate.Chat(kimi), "glm": simulate.Chat(glm), "vllm": simulate.Chat(vllm),
 		"responses": simulate.Responses(o), "open": simulate.Responses(o), "deepseek": simulate.Responses(plain), "minimax": simulate.Responses(plain),
 		"messages": simulate.Messages(o), "compatible": simulate.Messages(o), "bedrock": simulate.Bedrock(aws),
 		"gemini": simulate.Gemini(o), "embeddings": simulate.Embeddings(o),

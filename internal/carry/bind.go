@@ -12,7 +12,7 @@ const Void = `{"void":true}`
 // bind makes void what another provider has issued: thinking, which is its own alone, and any proof of another protocol
 // from the same host. What else another issued tells by its issuer to the client, which knows what it is good for.
 func bind(kind string, fidelity mmsp.Fidelity, issuer, peer Peer) mmsp.Fidelity {
-	if len(fidelity) == 0 || issuer.open() || peer.open() {
+	if issuer.open() || peer.open() {
 		return fidelity
 	}
 	sameFamily := issuer.family() == peer.family()

@@ -332,6 +332,8 @@ func TestProofsOfOneHost(t *testing.T) {
 		{Messages, MMSP, mmsp.Fidelity(proof), proof},
 		{MMSP, Messages, mmsp.Fidelity(proof), proof},
 		{Chat, Messages, mmsp.Fidelity(`{"reasoning_field":"reasoning"}`), Void},
+		{Chat, Messages, nil, Void},
+		{Chat, Chat, nil, ""},
 	} {
 		value := Seal(Envelope{Issuer: at(tt.issuer), Kind: "thinking", Fidelity: tt.fidelity}, MaxInline)
 		if e, ok := Restore(Responses, at(tt.peer), value); !ok || string(e.Fidelity) != tt.want {

@@ -92,7 +92,7 @@ func scenes(ctx context.Context, t *testing.T, d driver, e expectation, scenario
 		if err != nil {
 			return err
 		}
-		if scenario == "structured output" {
+		if scenario == "structured output" && e.Value != nil {
 			if v := parse(a.text); !reflect.DeepEqual(v, e.Value) {
 				return fmt.Errorf("the answer is %v and not %v", v, e.Value)
 			}

@@ -94,8 +94,16 @@ const scenarios = {
 
   async 'structured output'(conversation, e) {
     conversation.user(e.prompt);
-    const answer = await conversation.ask({schema: e.schema});
-    assert.deepEqual(JSON.parse(answer.text), e.value);
+    if (e.value !== null) {
+      assert.deepEqual(JSON.parse((await conversation.ask({schema: e.schema})).text), e.value);
+      return;
+    }
+    // Some SDKs do not take an answer that does not fit; their error holds it.
+    const answer = await conversation.ask({schema: e.schema}).catch(error => {
+      if (typeof error.text !== 'string') throw error;
+      return error;
+    });
+    says(answer, e.says);
   },
 
   async length(conversation, e) {
