@@ -321,7 +321,7 @@ func (c *call) fail(err error) {
 			c.w.Header().Set("X-Upstream-Request-Id", id)
 		}
 	}
-	if answered(err) {
+	if ingress.Explain(err).Final {
 		c.w.Header().Set("X-Should-Retry", "false")
 	}
 	c.json(status, c.errorJSON(err))
@@ -377,15 +377,6 @@ func httpStatus(err error) int {
 		return http.StatusGatewayTimeout
 	}
 	return http.StatusBadGateway
-}
-
-// answered reports whether the provider gave an answer, which then broke: asking again asks for another one.
-func answered(err error) bool {
-	var (
-		incomplete *mmsp.IncompleteStreamError
-		upstream   *mmsp.UpstreamError
-	)
-	return errors.As(err, &incomplete) || errors.As(err, &upstream) && upstream.Status == 0 && upstream.ErrorType != "connection_error"
 }
 
 // logged writes the one line of the request.

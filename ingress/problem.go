@@ -3,7 +3,9 @@ package ingress
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,6 +78,7 @@ func Explain(err error) *Problem {
 	case errors.As(err, &problem):
 		return new(*problem)
 	case errors.As(err, &tooLarge):
+		p.Message = fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit)
 		return set(KindTooLarge, http.StatusRequestEntityTooLarge)
 	case errors.As(err, &upstream):
 		return explainUpstream(upstream)
@@ -97,6 +100,9 @@ func Explain(err error) *Problem {
 	case errors.As(err, &incomplete), errors.As(err, &arguments), errors.As(err, &protocol):
 		// The provider did answer: another try asks, and pays, for another answer.
 		p.Final = true
+		if errors.As(err, &timeout) && timeout.Timeout() {
+			return set(KindTimeout, http.StatusGatewayTimeout)
+		}
 		return set(KindUpstream, http.StatusBadGateway)
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		return set(KindTimeout, http.StatusGatewayTimeout)
@@ -104,79 +110,137 @@ func Explain(err error) *Problem {
 	return set(KindUpstream, http.StatusBadGateway)
 }
 
-// explainUpstream keeps the provider's status where callers' libraries know what to do with it.
+// explainUpstream keeps the provider's words, and its status where callers' libraries know what to do with it.
 func explainUpstream(e *mmsp.UpstreamError) *Problem {
-	p := &Problem{
-		Message: e.Message, Code: e.Code, RetryAfter: e.RetryAfter, UpstreamID: e.RequestID, Status: e.Status,
-		Final: e.Status == 0 && e.ErrorType != "connection_error",
-	}
+	p := &Problem{Kind: kindOf(e), Message: e.Message, Code: e.Code, RetryAfter: e.RetryAfter, UpstreamID: e.RequestID, Final: permanent(e)}
 	if p.Message == "" {
 		p.Message = e.Error()
 	}
-	words := strings.ToLower(e.ErrorType + " " + e.Code)
-	said := func(any ...string) bool {
-		for _, word := range any {
-			if strings.Contains(words, word) {
-				return true
-			}
+	switch p.Kind {
+	case KindBilling:
+		// Unlike 429, no library asks again at a 402.
+		p.Status, p.Final = http.StatusPaymentRequired, true
+		if e.Status == http.StatusTooManyRequests {
+			p.Status = e.Status
 		}
-		return false
-	}
-	switch {
-	case e.Status == http.StatusPaymentRequired, said("insufficient_quota", "billing", "insufficient_balance"):
-		p.Kind = KindBilling
-		p.Final = true
-	case said("context_length", "model_context_window"), e.Status == http.StatusBadRequest && tooLong(e.Message):
-		p.Kind = KindContextLength
+	case KindInvalid:
 		p.Status = http.StatusBadRequest
-	case e.Status == http.StatusTooManyRequests, e.Status == 0 && said("rate_limit", "resource_exhausted", "too_many_requests"):
-		p.Kind = KindRateLimit
-	case e.Status == http.StatusServiceUnavailable, e.Status == 529, e.Status == 0 && said("overloaded", "unavailable", "slow_down"):
-		p.Kind = KindOverloaded
-	case e.Status == http.StatusUnauthorized:
-		p.Kind = KindUnauthorized
-	case e.Status == http.StatusForbidden:
-		p.Kind = KindForbidden
-	case e.Status == http.StatusNotFound:
-		p.Kind = KindUnknownModel
-	case e.Status == http.StatusConflict:
-		p.Kind = KindConflict
-	case e.Status == http.StatusRequestEntityTooLarge:
-		p.Kind = KindTooLarge
-	case e.Status == http.StatusRequestTimeout, e.Status == http.StatusGatewayTimeout:
-		p.Kind = KindTimeout
-	case e.Status >= 400 && e.Status < 500:
-		p.Kind = KindInvalid
+		if e.Status > 400 && e.Status < 500 {
+			p.Status = e.Status
+		}
+	case KindUpstream:
+		p.Status = http.StatusBadGateway
+		switch e.Status {
+		case http.StatusInternalServerError, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
+			p.Status = e.Status
+		}
 	default:
-		p.Kind = KindUpstream
-		if e.Err != nil && e.Status == 0 {
-			var timeout interface{ Timeout() bool }
-			if errors.As(e.Err, &timeout) && timeout.Timeout() {
-				p.Kind, p.Status = KindTimeout, http.StatusGatewayTimeout
-			}
-		}
-	}
-	if p.Status < 400 || p.Status > 599 {
-		p.Status = map[Kind]int{
-			KindBilling: http.StatusPaymentRequired, KindContextLength: http.StatusBadRequest, KindRateLimit: http.StatusTooManyRequests,
-			KindOverloaded: http.StatusServiceUnavailable,
-		}[p.Kind]
-		if p.Status == 0 {
-			p.Status = http.StatusBadGateway
-		}
+		p.Status = statuses[p.Kind]
 	}
 	return p
 }
 
-// tooLong knows the words of providers that have no code for a prompt that the model cannot hold.
-func tooLong(message string) bool {
-	message = strings.ToLower(message)
-	for _, words := range []string{"prompt is too long", "maximum context length", "context window", "input token count"} {
-		if strings.Contains(message, words) {
-			return true
+// statuses are those of the kinds that have one.
+var statuses = map[Kind]int{
+	KindUnauthorized: http.StatusUnauthorized, KindForbidden: http.StatusForbidden, KindUnknownModel: http.StatusNotFound,
+	KindMethod: http.StatusMethodNotAllowed, KindTooLarge: http.StatusRequestEntityTooLarge, KindMediaType: http.StatusUnsupportedMediaType,
+	KindContextLength: http.StatusBadRequest, KindRateLimit: http.StatusTooManyRequests, KindConflict: http.StatusConflict,
+	KindTimeout: http.StatusGatewayTimeout, KindOverloaded: http.StatusServiceUnavailable,
+}
+
+// kindOf reads what the provider said: its code and its message first, where one status means several things, then the
+// status. An error inside a stream may have words alone.
+func kindOf(e *mmsp.UpstreamError) Kind {
+	words := strings.ToLower(e.ErrorType + " " + e.Code)
+	switch {
+	case e.Status == http.StatusPaymentRequired, holds(words, "insufficient_quota", "billing", "insufficient_balance"), e.Status < 500 && unpaid(e):
+		return KindBilling
+	case holds(words, "context_length", "model_context_window"), e.Status == 0 && tooLong(e.Message), e.Status == http.StatusBadRequest && tooLong(e.Message):
+		return KindContextLength
+	}
+	switch e.Status {
+	case 0:
+	case http.StatusUnauthorized:
+		return KindUnauthorized
+	case http.StatusForbidden:
+		return KindForbidden
+	case http.StatusNotFound:
+		return KindUnknownModel
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
+		return KindTimeout
+	case http.StatusConflict:
+		return KindConflict
+	case http.StatusRequestEntityTooLarge:
+		return KindTooLarge
+	case http.StatusTooManyRequests:
+		return KindRateLimit
+	case http.StatusServiceUnavailable, 529:
+		return KindOverloaded
+	default:
+		if e.Status >= 400 && e.Status < 500 {
+			return KindInvalid
+		}
+		return KindUpstream
+	}
+
+	var timeout interface{ Timeout() bool }
+	if errors.As(e.Err, &timeout) && timeout.Timeout() {
+		return KindTimeout
+	}
+	for _, k := range []struct {
+		kind  Kind
+		words []string
+	}{
+		{KindRateLimit, []string{"rate_limit", "resource_exhausted", "too_many_requests", "throttling"}},
+		{KindOverloaded, []string{"overloaded", "unavailable", "slow_down"}},
+		{KindTimeout, []string{"timeout", "deadline_exceeded"}},
+		{KindUnauthorized, []string{"authentication", "unauthenticated", "invalid_api_key"}},
+		{KindForbidden, []string{"permission", "accessdenied"}},
+		{KindUnknownModel, []string{"not_found", "resourcenotfound"}},
+		{KindTooLarge, []string{"too_large"}},
+		{KindInvalid, []string{"invalid_", "validation"}},
+	} {
+		if holds(words, k.words...) {
+			return k.kind
 		}
 	}
-	return false
+	return KindUpstream
+}
+
+// permanent reports whether the provider's fault is there at the next attempt, too, or it answered with what is no answer,
+// which another attempt would pay for again.
+func permanent(e *mmsp.UpstreamError) bool {
+	switch e.ErrorType { // the latter two as another MMSP server names them
+	case "malformed_event", "unexpected_body", "IncompleteStreamError", "StreamProtocolError":
+		return true
+	}
+	switch e.Status {
+	case 0:
+		var fault interface{ Permanent() bool }
+		return errors.As(e.Err, &fault) && fault.Permanent()
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusVariantAlsoNegotiates, http.StatusLoopDetected,
+		http.StatusNotExtended, http.StatusNetworkAuthenticationRequired:
+		return true
+	case http.StatusTooManyRequests: // more than is allowed at any time
+		return strings.HasPrefix(e.Message, "Request too large")
+	}
+	return e.Status < 400
+}
+
+func holds(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
+}
+
+// unpaid knows the words of providers that have no code for a quota or a credit that is used up. Google's is that of a day;
+// it says the same of a minute's, which is a limit of the rate.
+func unpaid(e *mmsp.UpstreamError) bool {
+	return holds(strings.ToLower(e.Message), "credit balance is too low", "insufficient balance", "insufficient credits") ||
+		strings.Contains(string(e.Object), "google.rpc.QuotaFailure") && strings.Contains(string(e.Object), "PerDay")
+}
+
+// tooLong knows the words of providers that have no code for a prompt that the model cannot hold.
+func tooLong(message string) bool {
+	return holds(strings.ToLower(message), "prompt is too long", "maximum context length", "context window", "input token count", "input is too long")
 }
 
 // Error lets a Problem be returned as an error.

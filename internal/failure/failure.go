@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/prism-shadow/mmsp-go"
@@ -33,7 +34,9 @@ func Upstream(class string, err error) error {
 	case errors.As(err, &status):
 		e := fromBody(class, status.Body)
 		e.Status = status.Status
-		e.RetryAfter = status.RetryAfter
+		if status.RetryAfter > 0 {
+			e.RetryAfter = status.RetryAfter
+		}
 		if e.RequestID == "" {
 			e.RequestID = status.RequestID
 		}
@@ -206,6 +209,8 @@ func read(e *mmsp.UpstreamError, object []byte, levels int) {
 			text(&s, &e.Param)
 		case "request_id":
 			text(&s, &e.RequestID)
+		case "details":
+			details(e, &s)
 		default:
 			s.Skip()
 		}
@@ -223,5 +228,18 @@ func read(e *mmsp.UpstreamError, object []byte, levels int) {
 func status(e *mmsp.UpstreamError, s *jsonscan.Scanner) {
 	if n, ok := s.Int(); ok && n >= 400 && n < 600 {
 		e.Status = int(n)
+	}
+}
+
+// details reads Google's list of details, of which RetryInfo says how long to wait: {"retryDelay": "7s"}.
+func details(e *mmsp.UpstreamError, s *jsonscan.Scanner) {
+	for first := true; s.Element(&first); {
+		for first := true; s.Field(&first); {
+			if string(s.Name()) != "retryDelay" || s.Kind() != '"' {
+				s.Skip()
+			} else if wait, err := time.ParseDuration(s.String()); err == nil && wait > 0 {
+				e.RetryAfter = wait
+			}
+		}
 	}
 }

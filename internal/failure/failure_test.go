@@ -3,6 +3,7 @@ package failure
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"strings"
@@ -13,6 +14,22 @@ import (
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/internal/upstream"
 )
+
+// TestRetryInfo: Google says in the error, not in a header, how long to wait.
+func TestRetryInfo(t *testing.T) {
+	const body = `{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED","details":[1,{"@type":"x","a":{"retryDelay":"1s"}},{"retryDelay":%s}]}}`
+	for delay, want := range map[string]time.Duration{`"7.5s"`: 7500 * time.Millisecond, `"-7s"`: 0, `7`: 0, `"soon"`: 0, `null`: 0} {
+		e := Event("C", fmt.Appendf(nil, body, delay))
+		if e.RetryAfter != want || e.Message != "m" || e.Status != 429 {
+			t.Errorf("%s: %+v", delay, e)
+		}
+		var status *mmsp.UpstreamError
+		header := &upstream.StatusError{Status: 429, Body: fmt.Appendf(nil, body, delay), RetryAfter: time.Second}
+		if !errors.As(Upstream("C", header), &status) || status.RetryAfter != time.Second {
+			t.Errorf("%s: the header is not believed: %+v", delay, status)
+		}
+	}
+}
 
 func TestUpstream(t *testing.T) {
 	huge := `{"error":{"message":"` + strings.Repeat("é", 100_000) + `","code":"big"}}`
@@ -62,6 +79,7 @@ func TestUpstream(t *testing.T) {
 		{"plain text", 502, "\n upstream connect error \n", mmsp.UpstreamError{Message: "upstream connect error"}},
 		{"JSON that is cut", 500, `{"error":{"mess`, mmsp.UpstreamError{Message: `{"error":{"mess`}},
 		{"HTML", 502, "<html>\n<h1>Bad Gateway</h1>" + strings.Repeat("ü", 200), mmsp.UpstreamError{Message: `"Bad Gateway ` + strings.Repeat("ü", 94) + `"…`}},
+		{"HTML without a word", 502, "<html></html>", mmsp.UpstreamError{Message: "a page without a text"}},
 		{"bytes", 500, "\xff\xfe", mmsp.UpstreamError{Message: "\uFFFD"}},
 		{"nothing", 502, " \n", mmsp.UpstreamError{Message: "HTTP 502: Bad Gateway"}},
 		{"nothing with a status of no name", 599, ``, mmsp.UpstreamError{Message: "HTTP 599"}},

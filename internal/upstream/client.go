@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"errors"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -158,7 +157,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 func newRequest(ctx context.Context, r Request) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader(r.Body))
 	if err != nil || (req.URL.Scheme != "http" && req.URL.Scheme != "https") || req.URL.Host == "" {
-		return nil, &ConnectError{Phase: phaseConnect, Err: errors.New("the method or the URL of the request is malformed")}
+		return nil, &ConnectError{Phase: phaseConnect, Err: errMalformed}
 	}
 	if r.Header != nil {
 		req.Header = r.Header

@@ -423,6 +423,9 @@ func TestConnectErrors(t *testing.T) {
 			if !errors.As(err, &e) || e.Phase != tt.phase {
 				t.Fatalf("error %#v", err)
 			}
+			if again := strings.Contains(tt.text, "certificate") || tt.phase == "connect" && tt.text == "malformed"; e.Permanent() != again {
+				t.Errorf("permanent: %v", e.Permanent())
+			}
 			if text := err.Error(); !strings.Contains(text, tt.text) || strings.Contains(text, "s3cr3t") || strings.Contains(e.Err.Error(), "s3cr3t") {
 				t.Errorf("text %q", text)
 			}

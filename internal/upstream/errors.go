@@ -59,6 +59,9 @@ func (e *ConnectError) Timeout() bool {
 	return errors.As(e.Err, &t) && t.Timeout()
 }
 
+// Permanent reports whether the next attempt would meet the same.
+func (e *ConnectError) Permanent() bool { return isPermanent(e.Err) }
+
 // phaseTimeout is the limit of one phase.
 type phaseTimeout struct {
 	phase string
@@ -152,10 +155,16 @@ func retryAfter(h http.Header) (time.Duration, bool) {
 	return 0, false
 }
 
+var (
+	errMalformed = errors.New("the method or the URL of the request is malformed")
+	errProxy     = errors.New("invalid proxy address in the environment")
+)
+
 // isPermanent tells failures of a request that the next attempt would meet again.
 func isPermanent(err error) bool {
 	var certificate *tls.CertificateVerificationError
-	return errors.As(err, &certificate) || strings.HasPrefix(err.Error(), "net/http: invalid header")
+	return errors.As(err, &certificate) || errors.Is(err, errMalformed) || errors.Is(err, errProxy) ||
+		strings.HasPrefix(err.Error(), "net/http: invalid header")
 }
 
 // connectError says in which phase an attempt failed, without the secrets of the request.
@@ -166,7 +175,7 @@ func (c *Client) connectError(req *http.Request, err error) *ConnectError {
 	var dns *net.DNSError
 	switch {
 	case strings.HasPrefix(text, "invalid proxy address"): // repeats the variable, which may hold a password
-		return &ConnectError{Phase: phaseConnect, Err: errors.New("invalid proxy address in the environment")}
+		return &ConnectError{Phase: phaseConnect, Err: errProxy}
 	case errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect"), errors.As(err, &dns):
 		e.Phase = phaseConnect
 		if timedOut {
