@@ -375,7 +375,7 @@ func (x *chatExchange) stream(s *stream, r *reply) {
 	}
 	switch r.ending {
 	case failed:
-		s.send("", x.refusal(&fault{status: http.StatusInternalServerError}, nil, nil))
+		s.send("", x.refusal(r.fault(http.StatusInternalServerError), nil, nil))
 		return
 	case cut:
 		return

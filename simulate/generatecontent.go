@@ -600,7 +600,7 @@ func (x *contentExchange) stream(s *stream, r *reply) {
 	case cut:
 		return
 	case failed:
-		s.send("", x.refusal(&fault{status: http.StatusInternalServerError}, nil, nil))
+		s.send("", x.refusal(r.fault(http.StatusInternalServerError), nil, nil))
 	default:
 		var last []object
 		if len(r.parts) > 0 {

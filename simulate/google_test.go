@@ -76,6 +76,8 @@ func TestGenerateContentStream(t *testing.T) {
 		{"length in a call", "call, length", geminiTools, "text, MAX_TOKENS"},
 		{"stop sequence", "hi", `"generation_config":{"stop_sequences":["wrote"]}`, end("STOP")},
 		{"fail", "fail", "", "text\nINTERNAL"},
+		{"fail with a status", "fail 503", "", "text\nUNAVAILABLE"},
+		{"fail with a code", "fail context_length_exceeded", "", "text\nINVALID_ARGUMENT"},
 		{"cut", "cut clean", "", "text"},
 		{"cut speech", "say: cut clean", "", "audio"},
 	}

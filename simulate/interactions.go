@@ -578,7 +578,12 @@ func (x *interactionExchange) stream(s *stream, r *reply) {
 	case cut:
 		return
 	case failed:
-		event("error", object{"error": object{"code": "internal_error", "message": "An internal error has occurred. Please retry."}})
+		code, message := "internal_error", "An internal error has occurred. Please retry."
+		if f := r.fault(0); f.status != 0 {
+			code = strings.ToLower(x.refusal(f, nil, nil).(object)["error"].(object)["status"].(string))
+			message = f.message
+		}
+		event("error", object{"error": object{"code": code, "message": message}})
 	default:
 		event("interaction.completed", object{"interaction": x.interaction(r)})
 	}

@@ -775,8 +775,7 @@ func (x *messagesExchange) stream(s *stream, r *reply) {
 
 	switch r.ending {
 	case failed:
-		f := &fault{status: 529}
-		s.send("error", x.refusal(f, nil, s.w.Header()))
+		s.send("error", x.refusal(r.fault(529), nil, s.w.Header()))
 	case complete:
 		whole := x.message(r)
 		event("message_delta", object{

@@ -643,8 +643,12 @@ func (x *responsesExchange) stream(plain *stream, r *reply) {
 		response := x.finished(output, r)
 		s.event("response."+response["status"].(string), object{"response": response})
 	case failed:
-		const code, message = "server_error", "The server had an error processing your request. Sorry about that! You " +
+		code, message := "server_error", "The server had an error processing your request. Sorry about that! You "+
 			"can retry your request."
+		if f := r.fault(0); f.status != 0 {
+			x.refusal(f, nil, nil)
+			code, message = cmp.Or(f.code, f.kind), f.message
+		}
 		response := x.response("failed", nil, nil)
 		response["error"] = object{"code": code, "message": message}
 		s.event("error", object{"error": object{"type": code, "code": code, "message": message, "param": nil}})

@@ -163,6 +163,7 @@ type reply struct {
 	finish      finish
 	stop        string // the sequence the text stopped at
 	ending      ending
+	failure     fault // of an ending that failed; the protocol's own way to fail if empty
 	clean       bool // a cut that looks like the orderly end of the body
 	slow        bool
 	interleaved bool // fragments of parallel calls alternate
@@ -171,6 +172,13 @@ type reply struct {
 
 // usage counts tokens. Input includes what was cached, output the thoughts.
 type usage struct{ input, cached, output, thoughts int }
+
+// fault is the error inside the stream, with a status unless another was asked for.
+func (r *reply) fault(status int) *fault {
+	f := r.failure
+	f.status = cmp.Or(f.status, status)
+	return &f
+}
 
 // thought reports whether the reply begins with thinking.
 func (r *reply) thought() bool {
@@ -245,9 +253,9 @@ func (t *turn) plan(now time.Time) (*reply, *fault) {
 	switch {
 	case said["webpage"]:
 		return nil, &fault{status: http.StatusOK, page: true}
-	case said[noQuota]:
+	case said[noQuota] && !said["fail"]:
 		return nil, &fault{status: http.StatusTooManyRequests, code: noQuota}
-	case said[tooLong]:
+	case said[tooLong] && !said["fail"]:
 		return nil, &fault{status: http.StatusBadRequest, code: tooLong}
 	}
 
@@ -331,6 +339,14 @@ func (t *turn) plan(now time.Time) (*reply, *fault) {
 	if said["fail"] || said["cut"] {
 		r.truncate(min(limit, total) / 2)
 		r.ending = failed
+		switch m := failStatus.FindStringSubmatch(t.prompt); {
+		case m != nil:
+			r.failure.status, _ = strconv.Atoi(m[1])
+		case said[noQuota]:
+			r.failure = fault{status: http.StatusTooManyRequests, code: noQuota}
+		case said[tooLong]:
+			r.failure = fault{status: http.StatusBadRequest, code: tooLong}
+		}
 		if said["cut"] {
 			r.ending = cut
 		}

@@ -37,6 +37,7 @@ var (
 	quotedText  = regexp.MustCompile(`["“]([^"”]+)["”]`)
 	jsonNumber  = regexp.MustCompile(`-?(?:0|[1-9]\d*)(?:\.\d+)?`)
 	errorStatus = regexp.MustCompile(`(?i)\berror\s+([45]\d\d)\b(?:\s+(after|until)\s+(\d{1,6})\b)?`)
+	failStatus  = regexp.MustCompile(`(?i)\bfail\s+([45]\d\d)\b`)
 )
 
 // newFiller collects what the prompt offers: quoted texts first, then names, then longer words that are neither a
@@ -47,7 +48,7 @@ func newFiller(prompt string, tools []tool, now time.Time) *filler {
 	for _, m := range namedValue.FindAllStringSubmatch(prompt, 100) {
 		f.pairs[strings.ToLower(m[1])] = m[2] + m[3]
 	}
-	f.numbers = jsonNumber.FindAllString(errorStatus.ReplaceAllString(prompt, ""), 100)
+	f.numbers = jsonNumber.FindAllString(failStatus.ReplaceAllString(errorStatus.ReplaceAllString(prompt, ""), ""), 100)
 
 	taken := maps.Clone(scenarioWords)
 	for _, t := range tools {

@@ -16,7 +16,7 @@
 //	             error 429 until 7: the same, said as a date
 //	insufficient_quota, context_length_exceeded   the error that says so
 //	webpage      a page of HTML; error 502 webpage: with this status
-//	fail         an error inside the stream
+//	fail         an error inside the stream; fail 429, and fail with the two words above: the one that says so
 //	cut          the connection breaks; cut and clean: the body just ends
 //	slow         the first byte late and every chunk late, in multiples of the pace
 //	long         some hundred chunks
@@ -273,7 +273,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-cache")
 		x.stream(s, answer)
 	case answer.ending == failed:
-		refuse(&fault{status: http.StatusInternalServerError})
+		refuse(answer.fault(http.StatusInternalServerError))
 	default:
 		text, _ := json.Marshal(x.whole(answer))
 		w.Header().Set("Content-Type", "application/json")

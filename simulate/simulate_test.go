@@ -622,6 +622,42 @@ func TestCuts(t *testing.T) {
 	}
 }
 
+// TestFailures: an error inside the stream is the one that is asked for.
+func TestFailures(t *testing.T) {
+	for _, tt := range []struct {
+		prompt string
+		status int               // of an answer that is not streamed
+		words  map[string]string // by protocol; "": all others
+	}{
+		{"fail 429", 429, map[string]string{"chat": "rate_limit_exceeded", "responses": "rate_limit_exceeded", "messages": "rate_limit_error"}},
+		{"fail 503", 503, map[string]string{"chat": "overloaded", "responses": "overloaded", "messages": "api_error"}},
+		{"fail insufficient_quota", 429, map[string]string{"messages": "credit balance", "": "current quota"}},
+		{"fail context_length_exceeded", 400, map[string]string{"messages": "prompt is too long", "": "context_length_exceeded"}},
+	} {
+		for _, protocol := range protocols {
+			word, ok := tt.words[protocol]
+			if !ok {
+				if word, ok = tt.words[""]; !ok {
+					continue
+				}
+			}
+			status := tt.status
+			if protocol == "messages" && strings.Contains(tt.prompt, noQuota) {
+				status = 400
+			}
+			p := dial(t, protocol, Options{})
+			if response, text, _ := p.post(ask(protocol, tt.prompt)); response.StatusCode != status || !strings.Contains(text, word) {
+				t.Errorf("%s, %s: %d %s", protocol, tt.prompt, response.StatusCode, text)
+			}
+			response, text, _ := p.post(ask(protocol, tt.prompt, `"stream":true`))
+			said, failure, _ := strings.Cut(text, "wrote")
+			if response.StatusCode != 200 || !strings.Contains(failure, word) || said == "" {
+				t.Errorf("%s, %s: %d %s", protocol, tt.prompt, response.StatusCode, text)
+			}
+		}
+	}
+}
+
 func TestDisconnectEndsTheWork(t *testing.T) {
 	ended := make(chan struct{})
 	provider := Messages(Options{Pace: time.Hour})
