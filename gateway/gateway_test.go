@@ -95,6 +95,7 @@ type answer struct {
 	status int
 	header http.Header
 	body   string
+	closes bool // the connection
 }
 
 func (s *served) send(r *http.Request) answer {
@@ -108,7 +109,7 @@ func (s *served) send(r *http.Request) answer {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return answer{response.StatusCode, response.Header, string(body)}
+	return answer{response.StatusCode, response.Header, string(body), response.Close}
 }
 
 func (s *served) request(method, path, body string) *http.Request {

@@ -79,7 +79,13 @@ func (c *call) acceptIngress() (asked ingress.Call, ok bool) {
 	if err == nil {
 		asked, err = c.protocol.Parse(c.r, body)
 	}
-	if err != nil {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		c.w.Header().Set("Connection", "close")
+		c.fail(err)
+		return nil, false
+	case err != nil:
 		c.refuse(metrics.InvalidRequest, err)
 		return nil, false
 	}

@@ -69,7 +69,7 @@ func (c *call) route(e *endpoint) {
 	switch {
 	case !e.on(c.state.config):
 		c.fail(&ingress.Problem{
-			Kind: ingress.KindNotFound, Status: http.StatusNotFound, Code: "endpoint_disabled",
+			Kind: ingress.KindNotFound, Status: http.StatusNotFound,
 			Message: fmt.Sprintf("this endpoint is off; gateway.http.endpoints.%s.enabled turns it on", e.name),
 		})
 	case c.r.Method == http.MethodGet && e.get != nil && e.get(c):

@@ -365,7 +365,8 @@ func (o *eventWriter) event(e *mmsp.Event) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.buf = o.encoder.Event(o.buf, e)
-	if !e.More || len(o.buf) >= writeBytes {
+	// What says nothing to the caller does not begin the answer, which may still become an HTTP error.
+	if len(o.buf) > 0 && (!e.More || len(o.buf) >= writeBytes) {
 		o.flush()
 	}
 	return o.err

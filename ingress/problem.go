@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,7 +43,7 @@ type Problem struct {
 	Status     int // HTTP
 	Message    string
 	Param      string        // path in the request; empty: none
-	Code       string        // the provider's own; empty: none
+	Code       string        // the provider's own, where the kind leaves open what it was; empty: none
 	RetryAfter time.Duration // 0: not said
 	RequestID  string        // of this gateway
 	UpstreamID string        // the provider's id of the request
@@ -112,9 +113,15 @@ func Explain(err error) *Problem {
 
 // explainUpstream keeps the provider's words, and its status where callers' libraries know what to do with it.
 func explainUpstream(e *mmsp.UpstreamError) *Problem {
-	p := &Problem{Kind: kindOf(e), Message: e.Message, Code: e.Code, RetryAfter: e.RetryAfter, UpstreamID: e.RequestID, Final: permanent(e)}
+	p := &Problem{Kind: kindOf(e), Message: e.Message, RetryAfter: e.RetryAfter, UpstreamID: e.RequestID, Final: permanent(e)}
 	if p.Message == "" {
 		p.Message = e.Error()
+	}
+	switch p.Kind {
+	case KindInvalid, KindForbidden, KindUpstream:
+		if _, err := strconv.Atoi(e.Code); err != nil { // Google's code is the status again
+			p.Code = e.Code
+		}
 	}
 	switch p.Kind {
 	case KindBilling:

@@ -1,0 +1,458 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prism-shadow/mmsp-go/gateway/config"
+)
+
+// dialect is a protocol as its callers speak it.
+type dialect struct {
+	endpoint string
+	path     func(model string, stream bool) string
+	body     func(model, prompt string, stream bool) string // with the tool "look"
+	parse    func(body string) (told, error)                // of an HTTP error
+	ends     func(body string) (ending, error)              // of a stream
+	text     func(body string) string                       // of a whole answer
+}
+
+// told is an error as a caller reads it.
+type told struct {
+	words   string // the type and the code, or the status
+	message string
+	param   string
+	status  int // the body says; 0: it does not
+}
+
+// ending is what a caller makes of a stream.
+type ending struct {
+	text   string
+	calls  int
+	failed *told // nil: it came to its end
+	beats  int   // signs of life
+}
+
+var dialects = []dialect{responsesDialect, chatDialect, messagesDialect, geminiDialect}
+
+// everywhere switches the endpoints of all dialects on.
+func everywhere(c *config.Config) *config.Config {
+	for _, d := range dialects {
+		c.HTTP.Endpoints.Enable(d.endpoint)
+	}
+	return c
+}
+
+func (d *dialect) request(s *served, model, prompt string, stream bool) *http.Request {
+	return s.request("POST", d.path(model, stream), d.body(model, prompt, stream))
+}
+
+func (d *dialect) ask(s *served, model, prompt string, stream bool) answer {
+	s.t.Helper()
+	return s.send(d.request(s, model, prompt, stream))
+}
+
+// failure reads the error of an answer that has a status.
+func (d *dialect) failure(t *testing.T, got answer) told {
+	t.Helper()
+	e, err := d.parse(got.body)
+	if err != nil || got.header.Get("Content-Type") != "application/json" {
+		t.Errorf("%s: %v in %d %v %s", d.endpoint, err, got.status, got.header, got.body)
+	}
+	if e.status != 0 && e.status != got.status {
+		t.Errorf("%s: the body of a %d says %d", d.endpoint, got.status, e.status)
+	}
+	return e
+}
+
+// ending reads a stream, which has exactly one end.
+func (d *dialect) ending(t *testing.T, got answer) ending {
+	t.Helper()
+	e, err := d.ends(got.body)
+	if err != nil || got.status != 200 || got.header.Get("Content-Type") != "text/event-stream; charset=utf-8" {
+		t.Errorf("%s: %v in %d %v\n%s", d.endpoint, err, got.status, got.header, got.body)
+	}
+	return e
+}
+
+func quote(text string) string { return strconv.Quote(text) }
+
+const lookSchema = `{"type":"object","properties":{"q":{"type":"string"}}}`
+
+var responsesDialect = dialect{
+	endpoint: "responses",
+	path:     func(string, bool) string { return "/v1/responses" },
+	body: func(model, prompt string, stream bool) string {
+		return fmt.Sprintf(`{"model":%s,"stream":%v,"input":%s,"tools":[{"type":"function","name":"look","parameters":%s}]}`, quote(model), stream, quote(prompt), lookSchema)
+	},
+	parse: openAIError,
+	ends: func(body string) (e ending, err error) {
+		var next int
+		var terminals []string
+		items := false
+		events, err := eventsOf(body, &e.beats)
+		if err != nil {
+			return e, err
+		}
+		for i, event := range events {
+			if event.data == "[DONE]" {
+				if i != len(events)-1 || event.name != "" || len(terminals) != 1 {
+					return e, fmt.Errorf("[DONE] is event %d of %d, after %q", i+1, len(events), terminals)
+				}
+				return e, nil
+			}
+			var said struct {
+				Type     string
+				Sequence int `json:"sequence_number"`
+				Delta    string
+				Response struct {
+					Status string
+					Error  *struct{ Type, Code, Message string }
+				}
+			}
+			if err := json.Unmarshal([]byte(event.data), &said); err != nil || said.Type != event.name || said.Sequence != next {
+				return e, fmt.Errorf("event %d: %v: %s %s", next, err, event.name, event.data)
+			}
+			if len(terminals) > 0 {
+				return e, fmt.Errorf("%s comes after %s", said.Type, terminals)
+			}
+			if next++; (next == 1) != (said.Type == "response.created") {
+				return e, fmt.Errorf("%s is event %d", said.Type, next)
+			}
+			switch said.Type {
+			case "response.in_progress":
+				if items {
+					return e, fmt.Errorf("response.in_progress comes after an item")
+				}
+			case "response.output_text.delta":
+				e.text += said.Delta
+				if said.Delta == "" {
+					e.beats++
+				}
+			case "response.output_item.added":
+				if items = true; strings.Contains(event.data, `"function_call"`) {
+					e.calls++
+				}
+			case "response.completed", "response.incomplete", "response.failed":
+				terminals = append(terminals, said.Type)
+				failure := said.Response.Error
+				if "response."+said.Response.Status != said.Type || (failure != nil) != (said.Type == "response.failed") {
+					return e, fmt.Errorf("%s with %s", said.Type, event.data)
+				}
+				if failure != nil {
+					e.failed = &told{words: failure.Type + " " + failure.Code, message: failure.Message}
+				}
+			}
+		}
+		return e, fmt.Errorf("no [DONE]")
+	},
+	text: func(body string) string {
+		var whole struct {
+			Output []struct{ Content []struct{ Text string } }
+		}
+		_ = json.Unmarshal([]byte(body), &whole)
+		if len(whole.Output) == 0 || len(whole.Output[0].Content) == 0 {
+			return ""
+		}
+		return whole.Output[0].Content[0].Text
+	},
+}
+
+var chatDialect = dialect{
+	endpoint: "chatCompletions",
+	path:     func(string, bool) string { return "/v1/chat/completions" },
+	body: func(model, prompt string, stream bool) string {
+		return fmt.Sprintf(`{"model":%s,"stream":%v,"messages":[{"role":"user","content":%s}],"tools":[{"type":"function","function":{"name":"look","parameters":%s}}]}`,
+			quote(model), stream, quote(prompt), lookSchema)
+	},
+	parse: openAIError,
+	ends: func(body string) (e ending, err error) {
+		events, err := eventsOf(body, &e.beats)
+		if err != nil {
+			return e, err
+		}
+		finished := 0
+		for i, event := range events {
+			if event.name != "" {
+				return e, fmt.Errorf("an event line: %s", event.name)
+			}
+			if event.data == "[DONE]" {
+				if i != len(events)-1 || finished != 1 {
+					return e, fmt.Errorf("[DONE] is event %d of %d, after %d ends", i+1, len(events), finished)
+				}
+				return e, nil
+			}
+			if strings.HasPrefix(event.data, `{"error"`) {
+				failure, err := openAIError(event.data)
+				if finished++; err != nil {
+					return e, err
+				}
+				e.failed = &failure
+				continue
+			}
+			var chunk struct {
+				Object  string
+				Choices []struct {
+					Delta struct {
+						Content string
+						Calls   []struct{ ID string } `json:"tool_calls"`
+					}
+					Finish *string `json:"finish_reason"`
+				}
+			}
+			if err := json.Unmarshal([]byte(event.data), &chunk); err != nil || chunk.Object != "chat.completion.chunk" || finished > 0 && len(chunk.Choices) > 0 {
+				return e, fmt.Errorf("%v: after %d ends %s", err, finished, event.data)
+			}
+			for _, choice := range chunk.Choices {
+				e.text += choice.Delta.Content
+				for _, call := range choice.Delta.Calls {
+					if call.ID != "" {
+						e.calls++
+					}
+				}
+				if choice.Finish != nil {
+					finished++
+				}
+			}
+		}
+		return e, fmt.Errorf("no [DONE]")
+	},
+	text: func(body string) string {
+		var whole struct {
+			Choices []struct{ Message struct{ Content string } }
+		}
+		_ = json.Unmarshal([]byte(body), &whole)
+		if len(whole.Choices) == 0 {
+			return ""
+		}
+		return whole.Choices[0].Message.Content
+	},
+}
+
+var messagesDialect = dialect{
+	endpoint: "messages",
+	path:     func(string, bool) string { return "/v1/messages" },
+	body: func(model, prompt string, stream bool) string {
+		return fmt.Sprintf(`{"model":%s,"stream":%v,"max_tokens":1000,"messages":[{"role":"user","content":%s}],"tools":[{"name":"look","input_schema":%s}]}`,
+			quote(model), stream, quote(prompt), lookSchema)
+	},
+	parse: anthropicError,
+	ends: func(body string) (e ending, err error) {
+		events, err := eventsOf(body, &e.beats)
+		if err != nil {
+			return e, err
+		}
+		for i, event := range events {
+			var said struct {
+				Type  string
+				Block struct{ Type string } `json:"content_block"`
+				Delta struct{ Text string }
+			}
+			if err := json.Unmarshal([]byte(event.data), &said); err != nil || said.Type != event.name {
+				return e, fmt.Errorf("%v: %s %s", err, event.name, event.data)
+			}
+			if (said.Type == "error" || said.Type == "message_stop") != (i == len(events)-1) {
+				return e, fmt.Errorf("%s is event %d of %d", said.Type, i+1, len(events))
+			}
+			if (said.Type == "message_start") != (i == 0) && (i > 0 || said.Type != "error") {
+				return e, fmt.Errorf("%s is event %d", said.Type, i+1)
+			}
+			switch e.text += said.Delta.Text; said.Type {
+			case "ping":
+				e.beats++
+			case "content_block_start":
+				if said.Block.Type == "tool_use" {
+					e.calls++
+				}
+			case "error":
+				failure, err := anthropicError(event.data)
+				if err != nil {
+					return e, err
+				}
+				e.failed = &failure
+			}
+		}
+		if len(events) == 0 {
+			err = fmt.Errorf("no event")
+		}
+		return e, err
+	},
+	text: func(body string) string {
+		var whole struct{ Content []struct{ Text string } }
+		_ = json.Unmarshal([]byte(body), &whole)
+		if len(whole.Content) == 0 {
+			return ""
+		}
+		return whole.Content[0].Text
+	},
+}
+
+var geminiDialect = dialect{
+	endpoint: "generateContent",
+	path: func(model string, stream bool) string {
+		method := ":generateContent"
+		if stream {
+			method = ":streamGenerateContent?alt=sse"
+		}
+		return "/v1beta/models/" + strings.ReplaceAll(model, " ", "%20") + method
+	},
+	body: func(_, prompt string, _ bool) string {
+		return fmt.Sprintf(`{"contents":[{"role":"user","parts":[{"text":%s}]}],"tools":[{"functionDeclarations":[{"name":"look","parameters":%s}]}]}`, quote(prompt), lookSchema)
+	},
+	parse: googleError,
+	ends: func(body string) (e ending, err error) {
+		events, err := eventsOf(body, &e.beats)
+		if err != nil {
+			return e, err
+		}
+		ended := false
+		for _, event := range events {
+			if event.name != "" || ended {
+				return e, fmt.Errorf("ended %v, then %s %s", ended, event.name, event.data)
+			}
+			var chunk struct {
+				Error      json.RawMessage
+				Candidates []struct {
+					Content struct {
+						Parts []struct {
+							Text string
+							Call json.RawMessage `json:"functionCall"`
+						}
+					}
+					Finish string `json:"finishReason"`
+				}
+			}
+			if err := json.Unmarshal([]byte(event.data), &chunk); err != nil {
+				return e, fmt.Errorf("%v: %s", err, event.data)
+			}
+			if chunk.Error != nil {
+				ended = true
+				failure, err := googleError(event.data)
+				if err != nil {
+					return e, err
+				}
+				e.failed = &failure
+			}
+			for _, candidate := range chunk.Candidates {
+				ended = ended || candidate.Finish != ""
+				for _, part := range candidate.Content.Parts {
+					if e.text += part.Text; part.Call != nil {
+						e.calls++
+					}
+				}
+			}
+		}
+		if !ended {
+			err = fmt.Errorf("no end")
+		}
+		return e, err
+	},
+	text: func(body string) string {
+		var whole struct {
+			Candidates []struct {
+				Content struct{ Parts []struct{ Text string } }
+			}
+		}
+		_ = json.Unmarshal([]byte(body), &whole)
+		if len(whole.Candidates) == 0 || len(whole.Candidates[0].Content.Parts) == 0 {
+			return ""
+		}
+		return whole.Candidates[0].Content.Parts[0].Text
+	},
+}
+
+func openAIError(body string) (told, error) {
+	var said struct {
+		Error map[string]*string
+	}
+	err := json.Unmarshal([]byte(body), &said)
+	for _, key := range []string{"message", "type", "param", "code"} { // some libraries insist on four strings
+		if err == nil && said.Error[key] == nil {
+			err = fmt.Errorf("no %s in %s", key, body)
+		}
+	}
+	if err != nil {
+		return told{}, err
+	}
+	return told{words: *said.Error["type"] + " " + *said.Error["code"], message: *said.Error["message"], param: *said.Error["param"]}, nil
+}
+
+func anthropicError(body string) (told, error) {
+	var said struct {
+		Type      string
+		Error     struct{ Type, Message string }
+		RequestID string `json:"request_id"`
+	}
+	err := json.Unmarshal([]byte(body), &said)
+	if err == nil && (said.Type != "error" || !strings.HasPrefix(said.RequestID, "req_")) {
+		err = fmt.Errorf("not Anthropic's: %s", body)
+	}
+	return told{words: said.Error.Type, message: said.Error.Message}, err
+}
+
+func googleError(body string) (told, error) {
+	var said struct {
+		Error struct {
+			Code            int
+			Message, Status string
+			Details         []struct {
+				FieldViolations []struct{ Field string }
+			}
+		}
+	}
+	err := json.Unmarshal([]byte(body), &said)
+	e := told{words: said.Error.Status, message: said.Error.Message, status: said.Error.Code}
+	if err == nil && (e.words == "" || e.status == 0) {
+		err = fmt.Errorf("not Google's: %s", body)
+	}
+	for _, detail := range said.Error.Details {
+		for _, violation := range detail.FieldViolations {
+			e.param = violation.Field
+		}
+	}
+	return e, err
+}
+
+// serverEvent is one event of a stream.
+type serverEvent struct{ name, data string }
+
+// eventsOf reads server-sent events and counts comments and empty lines that stand alone.
+func eventsOf(body string, beats *int) (events []serverEvent, err error) {
+	var event serverEvent
+	for line := range strings.SplitSeq(strings.TrimSuffix(body, "\n"), "\n") {
+		name, value, _ := strings.Cut(line, ": ")
+		switch {
+		case line == "" && event.data == "" && event.name == "", strings.HasPrefix(line, ":"):
+			*beats++
+		case line == "":
+			events = append(events, event)
+			event = serverEvent{}
+		case name == "event" && event == serverEvent{}:
+			event.name = value
+		case name == "data" && event.data == "":
+			event.data = value
+		default:
+			return nil, fmt.Errorf("the line %q behind %+v", line, event)
+		}
+	}
+	if event != (serverEvent{}) {
+		err = fmt.Errorf("the stream ends within %+v", event)
+	}
+	return events, err
+}
+
+func TestDialectsAreEndpoints(t *testing.T) {
+	s := start(t, everywhere(table()), own("m", plays(nil, says("hi"), stops)))
+	for _, d := range dialects {
+		if e := d.ending(t, d.ask(s, "m", "x", true)); e.text != "hi" || e.failed != nil {
+			t.Errorf("%s: %+v", d.endpoint, e)
+		}
+		if got := d.ask(s, "m", "x", false); got.status != 200 || d.text(got.body) != "hi" {
+			t.Errorf("%s: %d %s", d.endpoint, got.status, got.body)
+		}
+	}
+}
