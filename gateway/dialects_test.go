@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/prism-shadow/mmsp-go/gateway/config"
+	"github.com/prism-shadow/mmsp-go/internal/wiregrammar"
 )
 
 // dialect is a protocol as its callers speak it.
@@ -19,6 +20,8 @@ type dialect struct {
 	parse    func(body string) (told, error)                // of an HTTP error
 	ends     func(body string) (ending, error)              // of a stream
 	text     func(body string) string                       // of a whole answer
+
+	refusal, stream func([]byte) error // what the protocol's grammar says of an HTTP error and of a stream
 }
 
 // told is an error as a caller reads it.
@@ -60,6 +63,9 @@ func (d *dialect) ask(s *served, model, prompt string, stream bool) answer {
 func (d *dialect) failure(t *testing.T, got answer) told {
 	t.Helper()
 	e, err := d.parse(got.body)
+	if err == nil {
+		err = d.refusal([]byte(got.body))
+	}
 	if err != nil || got.header.Get("Content-Type") != "application/json" {
 		t.Errorf("%s: %v in %d %v %s", d.endpoint, err, got.status, got.header, got.body)
 	}
@@ -73,6 +79,9 @@ func (d *dialect) failure(t *testing.T, got answer) told {
 func (d *dialect) ending(t *testing.T, got answer) ending {
 	t.Helper()
 	e, err := d.ends(got.body)
+	if err == nil {
+		err = d.stream([]byte(got.body))
+	}
 	if err != nil || got.status != 200 || got.header.Get("Content-Type") != "text/event-stream; charset=utf-8" {
 		t.Errorf("%s: %v in %d %v\n%s", d.endpoint, err, got.status, got.header, got.body)
 	}
@@ -84,6 +93,7 @@ func quote(text string) string { return strconv.Quote(text) }
 const lookSchema = `{"type":"object","properties":{"q":{"type":"string"}}}`
 
 var responsesDialect = dialect{
+	refusal: wiregrammar.OpenAIError, stream: wiregrammar.Responses,
 	endpoint: "responses",
 	path:     func(string, bool) string { return "/v1/responses" },
 	body: func(model, prompt string, stream bool) string {
@@ -163,6 +173,7 @@ var responsesDialect = dialect{
 }
 
 var chatDialect = dialect{
+	refusal: wiregrammar.OpenAIError, stream: func(b []byte) error { return wiregrammar.Chat(b, false) },
 	endpoint: "chatCompletions",
 	path:     func(string, bool) string { return "/v1/chat/completions" },
 	body: func(model, prompt string, stream bool) string {
@@ -234,6 +245,7 @@ var chatDialect = dialect{
 }
 
 var messagesDialect = dialect{
+	refusal: wiregrammar.AnthropicError, stream: wiregrammar.Messages,
 	endpoint: "messages",
 	path:     func(string, bool) string { return "/v1/messages" },
 	body: func(model, prompt string, stream bool) string {
@@ -292,6 +304,7 @@ var messagesDialect = dialect{
 }
 
 var geminiDialect = dialect{
+	refusal: wiregrammar.GeminiError, stream: wiregrammar.GenerateContent,
 	endpoint: "generateContent",
 	path: func(model string, stream bool) string {
 		method := ":generateContent"

@@ -70,7 +70,9 @@ func (k *kind) says(d *dialect, stream bool, words string) bool {
 }
 
 // retried reports whether SDKs ask again at a status without being told not to.
-func retried(status int) bool { return status == 408 || status == 409 || status == 429 || status >= 500 }
+func retried(status int) bool {
+	return status == 408 || status == 409 || status == 429 || status >= 500
+}
 
 const (
 	callerKey      = "caller-key"
