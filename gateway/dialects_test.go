@@ -332,8 +332,9 @@ var geminiDialect = dialect{
 				Candidates []struct {
 					Content struct {
 						Parts []struct {
-							Text string
-							Call json.RawMessage `json:"functionCall"`
+							Text    string
+							Thought bool
+							Call    json.RawMessage `json:"functionCall"`
 						}
 					}
 					Finish string `json:"finishReason"`
@@ -353,7 +354,10 @@ var geminiDialect = dialect{
 			for _, candidate := range chunk.Candidates {
 				ended = ended || candidate.Finish != ""
 				for _, part := range candidate.Content.Parts {
-					if e.text += part.Text; part.Call != nil {
+					if !part.Thought {
+						e.text += part.Text
+					}
+					if part.Call != nil {
 						e.calls++
 					}
 				}

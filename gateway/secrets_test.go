@@ -73,7 +73,7 @@ func TestSecrets(t *testing.T) {
 	refused.APIKey = mmsp.NewSecret(upstreamKey)
 	models = append(models, refused, chat(t, "good", func(w http.ResponseWriter, _ *http.Request) { flushes(w, chatDelta+chatEnd) }))
 
-	c := table(models...)
+	c := everywhere(table(models...))
 	c.APIKeys = []mmsp.Secret{mmsp.NewSecret(callerKey)}
 	s := start(t, c, own("panics", script{prepare: func() error { panic("oh") }}))
 	var out strings.Builder
@@ -96,6 +96,16 @@ func TestSecrets(t *testing.T) {
 			failures++
 		}
 		note(got)
+		for j := range dialects {
+			for _, stream := range []bool{false, true} {
+				r := dialects[j].request(s, id, "hi", stream)
+				places[(i+j)%4](r, callerKey)
+				if strings.Contains(r.URL.RawQuery, "key=") && stream {
+					r.URL.RawQuery += "&alt=sse"
+				}
+				note(s.send(r))
+			}
+		}
 	}
 	if failures != len(s.Models())-1 {
 		t.Errorf("%d requests failed, want %d", failures, len(s.Models())-1)
