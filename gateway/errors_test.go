@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/gateway/config"
+	"github.com/prism-shadow/mmsp-go/gateway/metrics"
 	"github.com/prism-shadow/mmsp-go/simulate"
 )
 
@@ -226,6 +228,9 @@ func TestProviderErrors(t *testing.T) {
 					if tt.wait != "" && (h.Get("Retry-After") != tt.wait || h.Get("Retry-After-Ms") != tt.wait+"000") {
 						t.Errorf("%s: to be tried after %q, %q ms", name, h.Get("Retry-After"), h.Get("Retry-After-Ms"))
 					}
+					if d.endpoint == "messages" && h.Get("Request-Id") != h.Get("X-Request-Id") {
+						t.Errorf("%s: ids %q, %q", name, h.Get("Request-Id"), h.Get("X-Request-Id"))
+					}
 					if !strings.HasPrefix(h.Get("X-Request-Id"), "req_") || h.Get("X-Upstream-Request-Id") == "" && tt.prompt != "webpage" {
 						t.Errorf("%s: ids %q, %q", name, h.Get("X-Request-Id"), h.Get("X-Upstream-Request-Id"))
 					}
@@ -364,7 +369,14 @@ func TestOwnErrors(t *testing.T) {
 			}
 		}
 	}
-	if m := s.metrics(); m.Requests != 0 || m.Failures != 0 {
-		t.Errorf("what is refused counts as asked: %+v", m.Counts)
+	r := s.request("GET", "/v1/metrics", "")
+	r.Header.Set("Authorization", "Bearer "+callerKey)
+	var m metrics.Snapshot
+	if err := json.Unmarshal([]byte(s.send(r).body), &m); err != nil {
+		t.Fatal(err)
+	}
+	// Bodies that are too large are not counted, as those of POST /v1/stream are not.
+	if m.Requests != 0 || m.Failures != 0 || m.Refused.Unauthorized != 2*8 || m.Refused.UnknownModel != 8 || m.Refused.InvalidRequest != 9*8+2 {
+		t.Errorf("%+v, %+v", m.Counts, m.Refused)
 	}
 }
