@@ -164,7 +164,7 @@ type reply struct {
 	stop        string // the sequence the text stopped at
 	ending      ending
 	failure     fault // of an ending that failed; the protocol's own way to fail if empty
-	clean       bool // a cut that looks like the orderly end of the body
+	clean       bool  // a cut that looks like the orderly end of the body
 	slow        bool
 	interleaved bool // fragments of parallel calls alternate
 	usage       usage
