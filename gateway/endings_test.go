@@ -13,6 +13,7 @@ import (
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/gateway"
 	"github.com/prism-shadow/mmsp-go/gateway/config"
+	"github.com/prism-shadow/mmsp-go/internal/wiregrammar"
 )
 
 const (
@@ -532,5 +533,56 @@ func TestRecallIsApart(t *testing.T) {
 	}
 	if _, upstream := send(otherCallerKey, history); strings.Contains(upstream, proof) || strings.Contains(upstream, "private") {
 		t.Errorf("another caller's thinking comes back: %s", upstream)
+	}
+}
+
+// TestNothingSaid: what a dialect does not show begins no stream, so that the error after it still has a status.
+func TestNothingSaid(t *testing.T) {
+	t.Parallel()
+	s := start(t, everywhere(table()), own("m", plays(&mmsp.UpstreamError{Client: "C", Status: 429, Message: "slow down"}, calls(`{"q":`))))
+	got := geminiDialect.ask(s, "m", "hi", true)
+	if e := geminiDialect.failure(t, got); got.status != 429 || e.message != "slow down" {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+// TestArrays: the array that generateContent streams to those who do not ask for events is whole JSON however it ends.
+func TestArrays(t *testing.T) {
+	t.Parallel()
+	const every = 10 * time.Millisecond
+	talks := func(err error, events ...mmsp.UniEvent) script {
+		return script{do: func(ctx context.Context, say func(mmsp.UniEvent) bool) error {
+			for _, e := range events {
+				time.Sleep(3 * every)
+				say(e)
+			}
+			time.Sleep(3 * every)
+			return err
+		}}
+	}
+	busy := &mmsp.UpstreamError{Client: "C", Status: 429, Message: "slow down"}
+	c := everywhere(table())
+	c.KeepAlive = every
+	s := start(t, c, own("whole", talks(nil, says("He"), stops)), own("late", talks(busy, says("He"))), own("first", talks(busy)))
+	for model, chunks := range map[string]int{"whole": 2, "late": 2, "first": 1} {
+		got := s.send(s.request("POST", "/v1beta/models/"+model+":streamGenerateContent", geminiDialect.body("", "hi", true)))
+		var array []struct {
+			Error *struct {
+				Code    int
+				Message string
+			}
+		}
+		err := json.Unmarshal([]byte(got.body), &array)
+		if err == nil {
+			err = wiregrammar.GenerateContentArray([]byte(got.body))
+		}
+		if err != nil || got.status != 200 || len(array) != chunks {
+			t.Errorf("%s: %v: %d %s", model, err, got.status, got.body)
+			continue
+		}
+		failure := array[len(array)-1].Error
+		if (failure == nil) != (model == "whole") || failure != nil && (failure.Code != 429 || failure.Message != "slow down") {
+			t.Errorf("%s: %s", model, got.body)
+		}
 	}
 }
