@@ -237,10 +237,10 @@ func TestCallersLeave(t *testing.T) {
 // TestHeartbeats: a stream lives while the provider is silent, before, between and behind its events, and has one end.
 func TestHeartbeats(t *testing.T) {
 	t.Parallel()
-	const every = 15 * time.Millisecond
+	const every = 10 * time.Millisecond
 	pause := func(ctx context.Context) {
 		select {
-		case <-time.After(4 * every):
+		case <-time.After(8 * every):
 		case <-ctx.Done():
 		}
 	}
@@ -248,7 +248,7 @@ func TestHeartbeats(t *testing.T) {
 		return script{do: func(ctx context.Context, say func(mmsp.UniEvent) bool) error {
 			for _, e := range events {
 				pause(ctx)
-				say(e)
+				say(fresh(e))
 			}
 			pause(ctx)
 			return err
@@ -346,7 +346,7 @@ func TestShutdownInDialects(t *testing.T) {
 	waits := func(events ...mmsp.UniEvent) script {
 		return script{do: func(ctx context.Context, say func(mmsp.UniEvent) bool) error {
 			for _, e := range events {
-				say(e)
+				say(fresh(e))
 			}
 			<-ctx.Done()
 			return ctx.Err()
@@ -554,7 +554,7 @@ func TestArrays(t *testing.T) {
 		return script{do: func(ctx context.Context, say func(mmsp.UniEvent) bool) error {
 			for _, e := range events {
 				time.Sleep(3 * every)
-				say(e)
+				say(fresh(e))
 			}
 			time.Sleep(3 * every)
 			return err

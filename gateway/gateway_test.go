@@ -278,12 +278,18 @@ func own(id string, s script) gateway.Own {
 func plays(err error, events ...mmsp.UniEvent) script {
 	return script{do: func(_ context.Context, say func(mmsp.UniEvent) bool) error {
 		for _, e := range events {
-			if !say(e) {
+			if !say(fresh(e)) {
 				return nil
 			}
 		}
 		return err
 	}}
+}
+
+// fresh is an event for one stream, which what reads it may change.
+func fresh(e mmsp.UniEvent) mmsp.UniEvent {
+	e.Deltas = slices.Clone(e.Deltas)
+	return e
 }
 
 func says(text string) mmsp.UniEvent {
