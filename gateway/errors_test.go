@@ -228,7 +228,7 @@ func TestProviderErrors(t *testing.T) {
 					if tt.wait != "" && (h.Get("Retry-After") != tt.wait || h.Get("Retry-After-Ms") != tt.wait+"000") {
 						t.Errorf("%s: to be tried after %q, %q ms", name, h.Get("Retry-After"), h.Get("Retry-After-Ms"))
 					}
-					if d.endpoint == "messages" && h.Get("Request-Id") != h.Get("X-Request-Id") {
+					if h.Get("Request-Id") != h.Get("X-Request-Id") {
 						t.Errorf("%s: ids %q, %q", name, h.Get("Request-Id"), h.Get("X-Request-Id"))
 					}
 					if !strings.HasPrefix(h.Get("X-Request-Id"), "req_") || h.Get("X-Upstream-Request-Id") == "" && tt.prompt != "webpage" {
