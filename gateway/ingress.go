@@ -157,23 +157,27 @@ func (x *exchange) prepare() error {
 }
 
 // leaveThinking leaves out the thinking of other models: what is void, and what nothing proves to be of the model that is
-// asked, unless the caller speaks its protocol. A turn with calls keeps an empty thought in its place where the provider's
-// protocol tells by a field that there was one.
+// asked, unless the caller speaks its protocol. A turn with calls and no thinking has an empty thought where providers want
+// the field of it on every such turn; their clients know which do.
 func (x *exchange) leaveThinking() {
 	r, peer := x.request, x.row.peer.Protocol
 	for m := len(r.Messages) - 1; m >= 0; m-- {
 		message := &r.Messages[m]
 		kept := message.ContentItems[:0:0]
 		var paths []string
+		thought := false
 		for i := range message.ContentItems {
 			item := message.ContentItems[i]
-			if item.Type == mmsp.ThinkingDone && (string(item.Fidelity) == carry.Void || item.Fidelity == nil && peer != x.protocol.Name()) {
-				if peer != carry.Chat || len(message.ToolCalls()) == 0 {
+			if item.Type == mmsp.ThinkingDone {
+				if string(item.Fidelity) == carry.Void || item.Fidelity == nil && peer != x.protocol.Name() {
 					continue
 				}
-				item = mmsp.Thinking("")
+				thought = true
 			}
 			kept, paths = append(kept, item), append(paths, r.Paths[m][i])
+		}
+		if !thought && peer == carry.Chat && len(message.ToolCalls()) > 0 {
+			kept, paths = slices.Insert(kept, 0, mmsp.Thinking("")), slices.Insert(paths, 0, paths[0])
 		}
 		message.ContentItems, r.Paths[m] = kept, paths
 		if len(kept) == 0 {
