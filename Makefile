@@ -41,7 +41,7 @@ lint: ## Check the format (gofumpt), go vet and staticcheck
 	if [[ -n $$unformatted ]]; then printf 'not in the format of gofumpt:\n%s\n' "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
-	cd bench && $(GO) vet ./... && $(STATICCHECK) ./...
+	for module in bench test/sdk/go; do (cd $$module && $(GO) vet ./... && $(STATICCHECK) ./...); done
 
 .PHONY: cover
 cover: ## Measure the coverage of all packages together; profile in bin/cover.out
@@ -55,6 +55,10 @@ conformance: ## Run the tests that read recorded provider traffic; MMSP_CORPUS n
 	@packages=$$(grep -rl --include='*_test.go' MMSP_CORPUS . | xargs -r -n 1 dirname | sort -u); \
 	[[ -n $$packages ]] || { echo 'no test reads MMSP_CORPUS'; exit 1; }; \
 	MMSP_CORPUS=$$(cd "$$MMSP_CORPUS" && pwd) $(GO) test -count=1 $$packages
+
+.PHONY: sdk
+sdk: ## Drive the vendors' SDKs (Node 20, Go) against the demo server; writes docs/conformance.md
+	GO='$(GO)' MMSP='$(abspath $(MMSP))' test/sdk/run
 
 .PHONY: clean
 clean: ## Remove what the other targets built

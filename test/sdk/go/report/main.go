@@ -8,6 +8,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -46,20 +47,22 @@ type scenario struct{ name, about string }
 type scenarios []scenario
 
 func (s *scenarios) UnmarshalJSON(text []byte) error {
-	var all map[string]struct{ About string }
-	if err := json.Unmarshal(text, &all); err != nil {
+	object := json.NewDecoder(bytes.NewReader(text))
+	if _, err := object.Token(); err != nil {
 		return err
 	}
-	names := json.NewDecoder(strings.NewReader(string(text)))
-	for {
-		token, err := names.Token()
+	for object.More() {
+		name, err := object.Token()
 		if err != nil {
-			return nil // the end
+			return err
 		}
-		if name, ok := token.(string); ok && all[name].About != "" {
-			*s = append(*s, scenario{name, all[name].About})
+		var value struct{ About string }
+		if err := object.Decode(&value); err != nil {
+			return err
 		}
+		*s = append(*s, scenario{name.(string), value.About})
 	}
+	return nil
 }
 
 // tests are the names of the tests of a scenario with an SDK.
