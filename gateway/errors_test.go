@@ -56,7 +56,7 @@ var (
 	}
 	previousMissing = kind{responses: "invalid_request_error previous_response_not_found"}
 	rateLimit       = kind{"rate_limit_error rate_limit_exceeded", "rate_limit_error rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED", ""}
-	conflict        = kind{"conflict_error conflict", "invalid_request_error conflict", "conflict_error", "ABORTED", ""}
+	conflict        = kind{"conflict_error conflict", "conflict_error conflict", "conflict_error", "ABORTED", ""}
 	timeout         = kind{"server_error timeout", "server_error timeout", "timeout_error", "DEADLINE_EXCEEDED", "server_error server_error"}
 	overloaded      = kind{"server_error server_is_overloaded", "server_error server_is_overloaded", "overloaded_error", "UNAVAILABLE", ""}
 	fault           = kind{"server_error *", "server_error *", "api_error", "INTERNAL", "server_error server_error"}

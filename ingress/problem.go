@@ -252,3 +252,46 @@ func tooLong(message string) bool {
 
 // Error lets a Problem be returned as an error.
 func (p *Problem) Error() string { return p.Message }
+
+// OpenAI returns the type and the code that OpenAI's protocols have for it.
+func (p *Problem) OpenAI() (kind, code string) {
+	kind = "invalid_request_error"
+	switch p.Kind {
+	case KindInvalid:
+		code = "invalid_value"
+	case KindUnauthorized:
+		code = "invalid_api_key"
+	case KindBilling:
+		return "insufficient_quota", "insufficient_quota"
+	case KindForbidden:
+		return "permission_error", "permission_denied"
+	case KindUnknownModel:
+		return kind, "model_not_found"
+	case KindNotFound:
+		code = "not_found"
+	case KindMethod:
+		code = "method_not_allowed"
+	case KindTooLarge:
+		code = "request_too_large"
+	case KindMediaType:
+		code = "unsupported_media_type"
+	case KindContextLength:
+		return kind, "context_length_exceeded"
+	case KindPreviousMissing:
+		code = "previous_response_not_found"
+	case KindRateLimit:
+		return "rate_limit_error", "rate_limit_exceeded"
+	case KindConflict:
+		return "conflict_error", "conflict"
+	case KindTimeout:
+		return "server_error", "timeout"
+	case KindOverloaded:
+		return "server_error", "server_is_overloaded"
+	default:
+		kind, code = "server_error", "server_error"
+	}
+	if p.Code != "" {
+		code = p.Code // the provider's own, or one that says more
+	}
+	return kind, code
+}

@@ -237,7 +237,7 @@ func (c *encoder) layout(answer *mmsp.Message) (detail openaichat.ReasoningDetai
 
 // Fail appends the error and the end of the stream.
 func (c *encoder) Fail(dst []byte, p *ingress.Problem) []byte {
-	kind, code := words(p)
+	kind, code := p.OpenAI()
 	return openaichat.AppendErrorChunk(dst, p.Message, kind, p.Param, code)
 }
 

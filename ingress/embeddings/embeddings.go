@@ -31,7 +31,7 @@ func (protocol) Parse(_ *http.Request, body []byte) (ingress.Call, error) {
 
 // AppendError appends {"error": {message, type, param, code}}.
 func (protocol) AppendError(dst []byte, p *ingress.Problem) []byte {
-	kind, code := words(p)
+	kind, code := p.OpenAI()
 	return openaiembedding.AppendError(dst, p.Message, kind, p.Param, code)
 }
 
@@ -86,46 +86,3 @@ func (c call) Event(dst []byte, _ *mmsp.Event) []byte       { return dst }
 func (c call) Stop(dst []byte, answer *mmsp.Message) []byte { return c.Whole(dst, answer) }
 func (c call) Fail(dst []byte, p *ingress.Problem) []byte   { return protocol{}.AppendError(dst, p) }
 func (c call) Count(dst []byte, _ int64) []byte             { return dst }
-
-// words are the type and the code of an error.
-func words(p *ingress.Problem) (kind, code string) {
-	kind = "invalid_request_error"
-	switch p.Kind {
-	case ingress.KindInvalid:
-		code = "invalid_value"
-	case ingress.KindUnauthorized:
-		code = "invalid_api_key"
-	case ingress.KindBilling:
-		return "insufficient_quota", "insufficient_quota"
-	case ingress.KindForbidden:
-		return "permission_error", "permission_denied"
-	case ingress.KindUnknownModel:
-		return kind, "model_not_found"
-	case ingress.KindNotFound:
-		code = "not_found"
-	case ingress.KindMethod:
-		code = "method_not_allowed"
-	case ingress.KindTooLarge:
-		code = "request_too_large"
-	case ingress.KindMediaType:
-		code = "unsupported_media_type"
-	case ingress.KindContextLength:
-		return kind, "context_length_exceeded"
-	case ingress.KindPreviousMissing:
-		code = "previous_response_not_found"
-	case ingress.KindRateLimit:
-		return "rate_limit_error", "rate_limit_exceeded"
-	case ingress.KindConflict:
-		code = "conflict"
-	case ingress.KindTimeout:
-		return "server_error", "timeout"
-	case ingress.KindOverloaded:
-		return "server_error", "server_is_overloaded"
-	default:
-		kind, code = "server_error", "server_error"
-	}
-	if p.Code != "" {
-		code = p.Code // the provider's own, or one that says more
-	}
-	return kind, code
-}

@@ -97,7 +97,7 @@ func (c *call) Count(dst []byte, tokens int64) []byte {
 
 // AppendError appends an error with its four fields, which some libraries want to be strings.
 func (*protocol) AppendError(dst []byte, p *ingress.Problem) []byte {
-	kind, code := words(p)
+	kind, code := p.OpenAI()
 	dst = jsonscan.AppendString(append(dst, `{"error":{"message":`...), p.Message)
 	dst = jsonscan.AppendString(append(dst, `,"type":`...), kind)
 	dst = jsonscan.AppendString(append(dst, `,"param":`...), p.Param)
@@ -105,52 +105,11 @@ func (*protocol) AppendError(dst []byte, p *ingress.Problem) []byte {
 	return append(dst, `}}`...)
 }
 
-// words returns the type and the code of an error. The provider's own code stands where this protocol has no word.
-func words(p *ingress.Problem) (kind, code string) {
-	const invalid, server = "invalid_request_error", "server_error"
-	switch p.Kind {
-	case ingress.KindUnauthorized:
-		return invalid, "invalid_api_key"
-	case ingress.KindBilling:
-		return "insufficient_quota", "insufficient_quota"
-	case ingress.KindForbidden:
-		return "permission_error", p.Code
-	case ingress.KindUnknownModel:
-		return invalid, "model_not_found"
-	case ingress.KindNotFound:
-		return invalid, "not_found"
-	case ingress.KindMethod:
-		return invalid, "method_not_allowed"
-	case ingress.KindTooLarge:
-		return invalid, "request_too_large"
-	case ingress.KindMediaType:
-		return invalid, "unsupported_media_type"
-	case ingress.KindContextLength:
-		return invalid, "context_length_exceeded"
-	case ingress.KindPreviousMissing:
-		return invalid, "previous_response_not_found"
-	case ingress.KindRateLimit:
-		return "rate_limit_error", "rate_limit_exceeded"
-	case ingress.KindConflict:
-		return "conflict_error", "conflict"
-	case ingress.KindTimeout:
-		return server, "timeout"
-	case ingress.KindOverloaded:
-		return server, "server_is_overloaded"
-	case ingress.KindUpstream, ingress.KindInternal:
-		if p.Code != "" {
-			return server, p.Code
-		}
-		return server, server
-	}
-	return invalid, p.Code
-}
-
 // failure says of a response that has failed why. Codex gives up at the codes it knows and asks again at all others, so
 // that what stays wrong has one of these.
 func failure(p *ingress.Problem) *openairesponses.Failure {
 	f := &openairesponses.Failure{Message: p.Message}
-	f.Type, f.Code = words(p)
+	f.Type, f.Code = p.OpenAI()
 	switch p.Kind {
 	case ingress.KindContextLength, ingress.KindBilling, ingress.KindOverloaded:
 	case ingress.KindRateLimit:

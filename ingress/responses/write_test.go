@@ -302,7 +302,7 @@ func TestErrors(t *testing.T) {
 		problem ingress.Problem
 		want    string
 	}{
-		{ingress.Problem{Kind: ingress.KindInvalid, Message: `a "b"`, Param: "input[0]"}, `{"error":{"message":"a \"b\"","type":"invalid_request_error","param":"input[0]","code":""}}`},
+		{ingress.Problem{Kind: ingress.KindInvalid, Message: `a "b"`, Param: "input[0]"}, `{"error":{"message":"a \"b\"","type":"invalid_request_error","param":"input[0]","code":"invalid_value"}}`},
 		{ingress.Problem{Kind: ingress.KindUnauthorized}, `{"error":{"message":"","type":"invalid_request_error","param":"","code":"invalid_api_key"}}`},
 		{ingress.Problem{Kind: ingress.KindUnknownModel}, `{"error":{"message":"","type":"invalid_request_error","param":"","code":"model_not_found"}}`},
 		{ingress.Problem{Kind: ingress.KindRateLimit, Code: "x"}, `{"error":{"message":"","type":"rate_limit_error","param":"","code":"rate_limit_exceeded"}}`},
