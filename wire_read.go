@@ -6,147 +6,36 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
-// wireReader reads the records of the wire. A value of the wrong kind is an error that names its path; null and absent
-// are the same; unknown keys are kept.
+// wireReader reads the records of the wire; unknown fields are kept.
 type wireReader struct {
-	scanner jsonscan.Scanner
-	strict  bool     // the fields that an item's type needs must be there
-	path    []string // where the reader is, outermost first
-	read    int      // items so far
-	err     error
+	jsonscan.Reader
+	strict bool // the fields that an item's type needs must be there
+	read   int  // items so far
 }
 
-func newWireReader(data []byte, strict bool) *wireReader {
+// newWireReader returns a reader of a JSON text that stands at a path of the request.
+func newWireReader(data []byte, path string, strict bool) *wireReader {
 	r := &wireReader{strict: strict}
-	r.scanner.Reset(data)
+	r.Reset(data, path)
 	return r
-}
-
-func (r *wireReader) fail(message string) {
-	if r.err == nil {
-		r.err = &InvalidRequestError{Param: strings.TrimPrefix(strings.Join(r.path, ""), "."), Message: message}
-	}
 }
 
 // end returns the first error, of the text or of what it says.
 func (r *wireReader) end() error {
-	syntax := r.scanner.End()
-	if r.err == nil && syntax != nil {
-		r.fail("not readable as JSON: " + syntax.Error())
+	if err, wrong := r.End().(*jsonscan.PathError); wrong {
+		return &InvalidRequestError{Param: err.Path, Message: err.Message}
 	}
-	return r.err
-}
-
-// kind checks the kind of the next value; null and any other kind are skipped, the latter with an error.
-func (r *wireReader) kind(want byte, word string) bool {
-	k := r.scanner.Kind()
-	if k == want {
-		return true
-	}
-	if k != 'n' && k != 0 {
-		r.fail(word + " is wanted")
-	}
-	r.scanner.Skip()
-	return false
-}
-
-func (r *wireReader) string() string {
-	if !r.kind('"', "a string") {
-		return ""
-	}
-	return r.scanner.String()
-}
-
-func (r *wireReader) int() *int64 {
-	if !r.kind('0', "an integer") {
-		return nil
-	}
-	text := r.scanner.Raw()
-	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
-		return &n
-	}
-	if f, err := strconv.ParseFloat(string(text), 64); err == nil && f == float64(int64(f)) {
-		return new(int64(f))
-	}
-	r.fail("an integer is wanted")
 	return nil
-}
-
-func (r *wireReader) float() *float64 {
-	if !r.kind('0', "a number") {
-		return nil
-	}
-	f, ok := r.scanner.Float()
-	if !ok {
-		r.fail("a number is wanted")
-	}
-	return &f
-}
-
-func (r *wireReader) bool() *bool {
-	switch r.scanner.Kind() {
-	case 't', 'f':
-		return new(r.scanner.Bool())
-	case 'n':
-	default:
-		r.fail("true or false is wanted")
-	}
-	r.scanner.Skip()
-	return nil
-}
-
-// object returns a copy of the raw text of the next value if it is an object.
-func (r *wireReader) object() json.RawMessage {
-	if !r.kind('{', "an object") {
-		return nil
-	}
-	return append(json.RawMessage(nil), r.scanner.Raw()...)
-}
-
-// fields calls read for every field of the next value with the field's name on the path.
-func (r *wireReader) fields(read func(name string)) {
-	if !r.kind('{', "an object") {
-		return
-	}
-	for first := true; r.scanner.Field(&first); {
-		name := string(r.scanner.Name())
-		r.path = append(r.path, "."+name)
-		read(name)
-		r.path = r.path[:len(r.path)-1]
-	}
-}
-
-// elements calls read for every element of the next value and reports whether it is a list.
-func (r *wireReader) elements(read func()) bool {
-	if !r.kind('[', "a list") {
-		return false
-	}
-	n := 0
-	for first := true; r.scanner.Element(&first); n++ {
-		r.path = append(r.path, "["+strconv.Itoa(n)+"]")
-		read()
-		r.path = r.path[:len(r.path)-1]
-	}
-	return true
-}
-
-func (r *wireReader) strings() []string {
-	list := []string{}
-	if !r.elements(func() { list = append(list, r.string()) }) {
-		return nil
-	}
-	return list
 }
 
 // extra keeps an unknown field.
 func (r *wireReader) extra(into *json.RawMessage, name string) {
-	value := r.scanner.Raw()
+	value := r.Text()
 	if value == nil {
 		return
 	}
@@ -178,93 +67,74 @@ var itemFields = map[string][]string{
 
 var optionalFields = []string{"images", "is_error", "filename", "detail"}
 
-// itemType looks ahead for the type of the item that comes next: it decides what the other fields are.
-func (r *wireReader) itemType() ItemType {
-	ahead := r.scanner
-	for first := true; ahead.Field(&first); {
-		if string(ahead.Name()) != "type" {
-			ahead.Skip()
-		} else if t := ItemType(ahead.String()); t != "" {
-			return t
-		}
-	}
-	return ""
-}
-
 func (r *wireReader) item() (i Item) {
 	var data string
 	seen := map[string]bool{}
-	known := itemFields[r.itemType().Kind()]
-	r.fields(func(name string) {
-		seen[name] = r.scanner.Kind() != 'n'
+	known := itemFields[ItemType(r.Lookahead("type")).Kind()]
+	r.Fields(func(name string) {
+		seen[name] = r.Kind() != 'n'
 		if name != "type" && name != "fidelity" && !slices.Contains(known, name) {
 			r.extra(&i.Extra, name)
 			return
 		}
 		switch name {
 		case "type":
-			i.Type = cmp.Or(i.Type, ItemType(r.string()))
+			i.Type = cmp.Or(i.Type, ItemType(r.String()))
 		case "text":
-			i.Text = r.string()
+			i.Text = r.String()
 		case "thinking":
-			i.Thinking = r.string()
+			i.Thinking = r.String()
 		case "name":
-			i.Name = r.string()
+			i.Name = r.String()
 		case "arguments":
 			// A fragment in a delta, an object in a whole call.
-			switch r.scanner.Kind() {
+			switch r.Kind() {
 			case '"':
-				i.Arguments = r.scanner.String()
-			case '{':
-				i.Arguments = string(r.scanner.Raw())
+				i.Arguments = r.String()
 			default:
-				r.kind('{', "a JSON object")
+				i.Arguments = string(r.Object())
 			}
 		case "tool_call_id":
-			i.ToolCallID = r.string()
+			i.ToolCallID = r.String()
 		case "image_url":
-			i.ImageURL = r.string()
+			i.ImageURL = r.String()
 		case "detail":
-			i.Detail = r.string()
+			i.Detail = r.String()
 		case "images":
-			i.Images = r.strings()
+			i.Images = r.Strings()
 		case "is_error":
-			if b := r.bool(); b != nil {
+			if b := r.Bool(); b != nil {
 				i.IsError = *b
 			}
 		case "data":
-			data = r.string()
+			data = r.String()
 		case "mime_type":
-			i.MimeType = r.string()
+			i.MimeType = r.String()
 		case "filename":
-			i.Filename = r.string()
+			i.Filename = r.String()
 		case "embedding":
 			i.Embedding = []float64{}
-			r.elements(func() {
-				if f := r.float(); f != nil {
+			r.Elements(func() {
+				if f := r.Float(); f != nil {
 					i.Embedding = append(i.Embedding, *f)
 				} else {
-					r.fail("a number is wanted")
+					r.Fail("a number is wanted")
 				}
 			})
 		case "fidelity":
-			i.Fidelity = Fidelity(r.object())
+			i.Fidelity = Fidelity(r.Object())
 		}
 	})
 	if data != "" {
 		var err error
 		if i.Data, err = base64.StdEncoding.DecodeString(data); err != nil {
-			r.path = append(r.path, ".data")
-			r.fail("not readable as base64")
-			r.path = r.path[:len(r.path)-1]
+			r.FailField("data", "not readable as base64")
 		}
 	}
-	if r.strict && r.err == nil && r.scanner.Err() == nil {
+	if r.strict && !r.Failed() {
 		for _, name := range append([]string{"type"}, known...) {
 			if !seen[name] && !slices.Contains(optionalFields, name) {
-				r.path = append(r.path, "."+name)
-				r.fail("the field is missing")
-				r.path = r.path[:len(r.path)-1]
+				r.FailField(name, "the field is missing")
 			}
 		}
 	}
@@ -276,10 +146,10 @@ const maxItems = 1 << 17
 
 func (r *wireReader) items() []Item {
 	items := []Item{}
-	r.elements(func() {
+	r.Elements(func() {
 		if r.read++; r.read > maxItems {
-			r.fail(fmt.Sprintf("there are more than %d items", maxItems))
-			r.scanner.Stop()
+			r.Fail(fmt.Sprintf("there are more than %d items", maxItems))
+			r.Stop()
 			return
 		}
 		items = append(items, r.item())
@@ -288,42 +158,42 @@ func (r *wireReader) items() []Item {
 }
 
 func (r *wireReader) usage() *Usage {
-	if r.scanner.Kind() == 'n' {
-		r.scanner.Skip()
+	if r.Kind() == 'n' {
+		r.Skip()
 		return nil
 	}
 	var u Usage
-	r.fields(func(name string) {
+	r.Fields(func(name string) {
 		switch name {
 		case "cached_tokens":
-			u.CachedTokens = r.int()
+			u.CachedTokens = r.Int()
 		case "prompt_tokens":
-			u.PromptTokens = r.int()
+			u.PromptTokens = r.Int()
 		case "thoughts_tokens":
-			u.ThoughtsTokens = r.int()
+			u.ThoughtsTokens = r.Int()
 		case "response_tokens":
-			u.ResponseTokens = r.int()
+			u.ResponseTokens = r.Int()
 		default:
-			r.scanner.Skip()
+			r.Skip()
 		}
 	})
 	return &u
 }
 
 func (r *wireReader) stopDetail() *StopDetail {
-	if r.scanner.Kind() == 'n' {
-		r.scanner.Skip()
+	if r.Kind() == 'n' {
+		r.Skip()
 		return nil
 	}
 	var d StopDetail
-	r.fields(func(name string) {
+	r.Fields(func(name string) {
 		switch name {
 		case "kind":
-			d.Kind = r.string()
+			d.Kind = r.String()
 		case "text":
-			d.Text = r.string()
+			d.Text = r.String()
 		default:
-			r.scanner.Skip()
+			r.Skip()
 		}
 	})
 	return &d
@@ -331,20 +201,20 @@ func (r *wireReader) stopDetail() *StopDetail {
 
 func (r *wireReader) message() (m Message) {
 	m.ContentItems = []Item{}
-	r.fields(func(name string) {
+	r.Fields(func(name string) {
 		switch name {
 		case "role":
-			m.Role = Role(r.string())
+			m.Role = Role(r.String())
 		case "content_items":
 			m.ContentItems = r.items()
 		case "usage_metadata":
 			m.Usage = r.usage()
 		case "finish_reason":
-			m.FinishReason = FinishReason(r.string())
+			m.FinishReason = FinishReason(r.String())
 		case "stop_detail":
 			m.StopDetail = r.stopDetail()
 		case "created_at":
-			if n := r.int(); n != nil {
+			if n := r.Int(); n != nil {
 				m.CreatedAt = *n
 			}
 		default:
@@ -356,22 +226,22 @@ func (r *wireReader) message() (m Message) {
 
 func (r *wireReader) event() (e Event, more []Item) {
 	var items []Item
-	r.fields(func(name string) {
+	r.Fields(func(name string) {
 		switch name {
 		case "role":
-			r.scanner.Skip()
+			r.Skip()
 		case "event_type":
-			e.Type = EventType(r.string())
+			e.Type = EventType(r.String())
 		case "content_items":
 			items = r.items()
 		case "usage_metadata":
 			e.Usage = r.usage()
 		case "finish_reason":
-			e.FinishReason = FinishReason(r.string())
+			e.FinishReason = FinishReason(r.String())
 		case "stop_detail":
 			e.StopDetail = r.stopDetail()
 		case "created_at":
-			if n := r.int(); n != nil {
+			if n := r.Int(); n != nil {
 				e.CreatedAt = *n
 			}
 		default:
@@ -385,65 +255,58 @@ func (r *wireReader) event() (e Event, more []Item) {
 }
 
 func (r *wireReader) tool() (t Tool) {
-	r.fields(func(name string) {
+	r.Fields(func(name string) {
 		switch name {
 		case "name":
-			t.Name = r.string()
+			t.Name = r.String()
 		case "description":
-			t.Description = r.string()
+			t.Description = r.String()
 		case "parameters":
-			t.Parameters = r.object()
+			t.Parameters = r.Object()
 		case "strict":
-			t.Strict = r.bool()
+			t.Strict = r.Bool()
 		default:
 			r.extra(&t.Extra, name)
 		}
 	})
 	if t.Name == "" {
-		r.fail("a tool needs a name")
+		r.Fail("a tool needs a name")
 	}
 	return t
 }
 
 func (r *wireReader) responseFormat() *ResponseFormat {
-	if r.scanner.Kind() != '{' {
-		r.kind('{', "an object")
-		return nil
-	}
 	var f ResponseFormat
-	r.fields(func(name string) {
+	if !r.Fields(func(name string) {
 		switch name {
 		case "type":
 			f.Type = oneOf(r, FormatText, FormatJSONObject, FormatJSONSchema)
 		case "name":
-			f.Name = r.string()
+			f.Name = r.String()
 		case "description":
-			f.Description = r.string()
+			f.Description = r.String()
 		case "schema":
-			f.Schema = r.object()
+			f.Schema = r.Object()
 		case "strict":
-			f.Strict = r.bool()
+			f.Strict = r.Bool()
 		default:
 			r.extra(&f.Extra, name)
 		}
-	})
-	missing := func(name string) {
-		r.path = append(r.path, name)
-		r.fail("the field is missing")
-		r.path = r.path[:len(r.path)-1]
+	}) {
+		return nil
 	}
 	if f.Type == "" {
-		missing(".type")
+		r.FailField("type", "the field is missing")
 	}
 	if f.Type == FormatJSONSchema && f.Schema == nil {
-		missing(".schema")
+		r.FailField("schema", "the field is missing")
 	}
 	return &f
 }
 
 // oneOf reads a string that must be one of the given words.
 func oneOf[T ~string](r *wireReader, words ...T) T {
-	value := T(r.string())
+	value := T(r.String())
 	if value == "" {
 		return ""
 	}
@@ -452,7 +315,7 @@ func oneOf[T ~string](r *wireReader, words ...T) T {
 			return value
 		}
 	}
-	r.fail("one of " + joinWords(words) + " is wanted")
+	r.Fail("one of " + joinWords(words) + " is wanted")
 	return ""
 }
 
@@ -465,39 +328,35 @@ func joinWords[T ~string](words []T) string {
 }
 
 func (r *wireReader) config() (c Config) {
-	r.fields(func(name string) {
+	r.Fields(func(name string) {
 		switch name {
 		case "max_tokens":
-			c.MaxTokens = r.int()
+			c.MaxTokens = r.Int()
 		case "temperature":
-			c.Temperature = r.float()
+			c.Temperature = r.Float()
 		case "top_p":
-			c.TopP = r.float()
+			c.TopP = r.Float()
 		case "top_k":
-			c.TopK = r.int()
+			c.TopK = r.Int()
 		case "stop_sequences":
-			c.StopSequences = r.strings()
+			c.StopSequences = r.Strings()
 		case "seed":
-			c.Seed = r.int()
+			c.Seed = r.Int()
 		case "presence_penalty":
-			c.PresencePenalty = r.float()
+			c.PresencePenalty = r.Float()
 		case "frequency_penalty":
-			c.FrequencyPenalty = r.float()
+			c.FrequencyPenalty = r.Float()
 		case "system_prompt":
-			if r.scanner.Kind() == '"' {
-				c.SystemPrompt = new(r.scanner.String())
-			} else {
-				r.string()
-			}
+			c.SystemPrompt = r.StringOrNil()
 		case "tools":
 			tools := []Tool{}
-			if r.elements(func() { tools = append(tools, r.tool()) }) {
+			if r.Elements(func() { tools = append(tools, r.tool()) }) {
 				c.Tools = tools
 			}
 		case "tool_choice":
-			switch r.scanner.Kind() {
+			switch r.Kind() {
 			case '[':
-				c.ToolChoice = &ToolChoice{Names: r.strings()}
+				c.ToolChoice = &ToolChoice{Names: r.Strings()}
 			default:
 				if mode := oneOf(r, ToolChoiceAuto, ToolChoiceRequired, ToolChoiceNone); mode != "" {
 					c.ToolChoice = &ToolChoice{Mode: mode}
@@ -506,55 +365,55 @@ func (r *wireReader) config() (c Config) {
 		case "thinking_level":
 			c.ThinkingLevel = oneOf(r, ThinkingNone, ThinkingLow, ThinkingMedium, ThinkingHigh, ThinkingXHigh, ThinkingMax)
 		case "thinking_budget":
-			c.ThinkingBudget = r.int()
+			c.ThinkingBudget = r.Int()
 		case "thinking_summary":
-			c.ThinkingSummary = r.bool()
+			c.ThinkingSummary = r.Bool()
 		case "parallel_tool_calls":
-			c.ParallelToolCalls = r.bool()
+			c.ParallelToolCalls = r.Bool()
 		case "response_format":
 			c.ResponseFormat = r.responseFormat()
 		case "verbosity":
 			c.Verbosity = oneOf(r, VerbosityLow, VerbosityMedium, VerbosityHigh)
 		case "service_tier":
-			c.ServiceTier = r.string()
+			c.ServiceTier = r.String()
 		case "user":
-			c.User = r.string()
+			c.User = r.String()
 		case "metadata":
-			c.Metadata = r.object()
+			c.Metadata = r.Object()
 		case "prompt_caching":
 			c.PromptCaching = oneOf(r, CachingEnable, CachingDisable, CachingEnhance)
 		case "fast_mode":
-			if b := r.bool(); b != nil {
+			if b := r.Bool(); b != nil {
 				c.FastMode = *b
 			}
 		case "image_config":
-			if r.scanner.Kind() == 'n' {
-				r.scanner.Skip()
+			if r.Kind() == 'n' {
+				r.Skip()
 				return
 			}
 			c.ImageConfig = &ImageConfig{}
-			r.fields(func(name string) {
+			r.Fields(func(name string) {
 				switch name {
 				case "aspect_ratio":
-					c.ImageConfig.AspectRatio = r.string()
+					c.ImageConfig.AspectRatio = r.String()
 				case "image_size":
-					c.ImageConfig.ImageSize = r.string()
+					c.ImageConfig.ImageSize = r.String()
 				default:
-					r.scanner.Skip()
+					r.Skip()
 				}
 			})
 		case "tts_config":
 			voices := []TTSVoice{}
-			if r.elements(func() {
+			if r.Elements(func() {
 				var voice TTSVoice
-				r.fields(func(name string) {
+				r.Fields(func(name string) {
 					switch name {
 					case "voice":
-						voice.Voice = r.string()
+						voice.Voice = r.String()
 					case "speaker":
-						voice.Speaker = r.string()
+						voice.Speaker = r.String()
 					default:
-						r.scanner.Skip()
+						r.Skip()
 					}
 				})
 				voices = append(voices, voice)
@@ -562,20 +421,20 @@ func (r *wireReader) config() (c Config) {
 				c.TTSConfig = voices
 			}
 		case "embedding_config":
-			if r.scanner.Kind() == 'n' {
-				r.scanner.Skip()
+			if r.Kind() == 'n' {
+				r.Skip()
 				return
 			}
 			c.EmbeddingConfig = &EmbeddingConfig{}
-			r.fields(func(name string) {
+			r.Fields(func(name string) {
 				if name == "dimensions" {
-					c.EmbeddingConfig.Dimensions = r.int()
+					c.EmbeddingConfig.Dimensions = r.Int()
 				} else {
-					r.scanner.Skip()
+					r.Skip()
 				}
 			})
 		case "trace_id":
-			c.TraceID = r.string()
+			c.TraceID = r.String()
 		default:
 			r.extra(&c.Extra, name)
 		}
@@ -597,30 +456,30 @@ func ParseStreamRequest(body []byte) (q StreamRequest, err error) {
 	if err := jsonscan.Check(body); err != nil {
 		return q, &InvalidRequestError{Message: "the body is not acceptable JSON: " + err.Error()}
 	}
-	r := newWireReader(body, true)
-	r.scanner.ResetChecked(body)
-	if r.scanner.Kind() != '{' {
+	var r jsonscan.Scanner
+	r.ResetChecked(body)
+	if r.Kind() != '{' {
 		return q, &InvalidRequestError{Message: "the body must be a JSON object"}
 	}
 	var model, messages, config byte
-	r.fields(func(name string) {
-		switch name {
+	for first := true; r.Field(&first); {
+		switch string(r.Name()) {
 		case "model":
-			model = r.scanner.Kind()
-			q.Model = r.string()
+			model = r.Kind()
+			q.Model = r.String()
 		case "messages":
-			messages = r.scanner.Kind()
-			q.Messages = r.scanner.Raw()
+			messages = r.Kind()
+			q.Messages = r.Raw()
 		case "config":
-			if config = r.scanner.Kind(); config == '{' {
-				q.Config = r.scanner.Raw()
+			if config = r.Kind(); config == '{' {
+				q.Config = r.Raw()
 			} else {
-				r.scanner.Skip()
+				r.Skip()
 			}
 		default:
-			r.scanner.Skip()
+			r.Skip()
 		}
-	})
+	}
 	switch {
 	case model != '"' || q.Model == "":
 		return q, &InvalidRequestError{Param: "model", Message: "a non-empty string is wanted"}
@@ -629,16 +488,15 @@ func ParseStreamRequest(body []byte) (q StreamRequest, err error) {
 	case config != 0 && config != '{' && config != 'n':
 		return q, &InvalidRequestError{Param: "config", Message: "an object is wanted"}
 	}
-	return q, r.end()
+	return q, nil
 }
 
 // ParseMessages reads a JSON list of messages. With relay set, items need not be complete: a server that only forwards
 // them leaves the judgement to the next one. Errors are *InvalidRequestError with the path of what is wrong.
 func ParseMessages(data []byte, relay bool) ([]Message, error) {
-	r := newWireReader(data, !relay)
+	r := newWireReader(data, "messages", !relay)
 	messages := []Message{}
-	r.path = append(r.path, "messages")
-	r.elements(func() { messages = append(messages, r.message()) })
+	r.Elements(func() { messages = append(messages, r.message()) })
 	return messages, r.end()
 }
 
@@ -648,8 +506,7 @@ func ParseConfig(data []byte) (c Config, err error) {
 	if len(data) == 0 {
 		return c, nil
 	}
-	r := newWireReader(data, true)
-	r.path = append(r.path, "config")
+	r := newWireReader(data, "config", true)
 	c = r.config()
 	return c, r.end()
 }
@@ -657,42 +514,42 @@ func ParseConfig(data []byte) (c Config, err error) {
 // ParseEvent reads one event of a public stream. The grammar allows one item an event; what a peer sends beyond that
 // comes back in more. Errors are *InvalidRequestError with the path of what is wrong.
 func ParseEvent(data []byte) (e Event, more []Item, err error) {
-	r := newWireReader(data, false)
+	r := newWireReader(data, "", false)
 	e, more = r.event()
 	return e, more, r.end()
 }
 
 // UnmarshalJSON reads the wire form.
 func (i *Item) UnmarshalJSON(data []byte) error {
-	r := newWireReader(data, true)
+	r := newWireReader(data, "", true)
 	*i = r.item()
 	return r.end()
 }
 
 // UnmarshalJSON reads the wire form.
 func (m *Message) UnmarshalJSON(data []byte) error {
-	r := newWireReader(data, true)
+	r := newWireReader(data, "", true)
 	*m = r.message()
 	return r.end()
 }
 
 // UnmarshalJSON reads the wire form.
 func (e *Event) UnmarshalJSON(data []byte) error {
-	r := newWireReader(data, false)
+	r := newWireReader(data, "", false)
 	*e, _ = r.event()
 	return r.end()
 }
 
 // UnmarshalJSON reads the wire form.
 func (t *Tool) UnmarshalJSON(data []byte) error {
-	r := newWireReader(data, true)
+	r := newWireReader(data, "", true)
 	*t = r.tool()
 	return r.end()
 }
 
 // UnmarshalJSON reads the wire form.
 func (c *Config) UnmarshalJSON(data []byte) error {
-	r := newWireReader(data, true)
+	r := newWireReader(data, "", true)
 	*c = r.config()
 	return r.end()
 }

@@ -27,17 +27,22 @@ func (e *PathError) Error() string {
 }
 
 // NewReader returns a reader of one JSON text.
-func NewReader(data []byte) *Reader {
-	r := &Reader{}
-	r.scanner.Reset(data)
-	return r
-}
+func NewReader(data []byte) *Reader { return NewReaderAt(data, "") }
 
 // NewReaderAt is NewReader of a part that stands at a path of the request.
 func NewReaderAt(data []byte, path string) *Reader {
-	r := NewReader(data)
-	r.path = []string{path}
+	r := &Reader{}
+	r.Reset(data, path)
 	return r
+}
+
+// Reset makes r a new reader of a part that stands at a path of the request.
+func (r *Reader) Reset(data []byte, path string) {
+	*r = Reader{}
+	r.scanner.Reset(data)
+	if path != "" {
+		r.path = []string{path}
+	}
 }
 
 // Path returns where the reader is.
@@ -46,6 +51,11 @@ func (r *Reader) Path() string { return strings.TrimPrefix(strings.Join(r.path, 
 // Fail reports that the value at the reader's path is wrong.
 func (r *Reader) Fail(message string) { r.FailAt(r.Path(), message) }
 
+// FailField is Fail of a field of the value at the reader's path.
+func (r *Reader) FailField(name, message string) {
+	r.FailAt(strings.TrimPrefix(r.Path()+"."+name, "."), message)
+}
+
 // FailAt is Fail of another path.
 func (r *Reader) FailAt(path, message string) {
 	if r.err == nil {
@@ -53,11 +63,17 @@ func (r *Reader) FailAt(path, message string) {
 	}
 }
 
-// End returns the first error, of the text or of what it says.
+// Failed reports whether there is an error.
+func (r *Reader) Failed() bool { return r.err != nil || r.scanner.Err() != nil }
+
+// Stop lets the rest of the text be.
+func (r *Reader) Stop() { r.scanner.Stop() }
+
+// End returns the first error, of the text or of what it says: a *PathError.
 func (r *Reader) End() error {
 	syntax := r.scanner.End()
 	if r.err == nil && syntax != nil {
-		r.FailAt("", "not readable as JSON: "+syntax.Error())
+		r.Fail("not readable as JSON: " + syntax.Error())
 	}
 	if r.err != nil {
 		return r.err
@@ -174,6 +190,9 @@ func (r *Reader) Bool() *bool {
 	return nil
 }
 
+// Text returns the text of the next value, as the part that it is of the whole; nil where there is none.
+func (r *Reader) Text() []byte { return r.scanner.Raw() }
+
 // Raw returns a copy of the text of the next value, nil for null.
 func (r *Reader) Raw() []byte {
 	if r.scanner.Kind() == 'n' {
@@ -236,12 +255,10 @@ func (r *Reader) Lookahead(field string) string {
 	}
 	ahead := r.scanner
 	for first := true; ahead.Field(&first); {
-		if string(ahead.Name()) != field {
+		if string(ahead.Name()) != field || ahead.Kind() != '"' {
 			ahead.Skip()
-		} else if ahead.Kind() == '"' {
-			return ahead.String()
-		} else {
-			return ""
+		} else if text := ahead.String(); text != "" {
+			return text
 		}
 	}
 	return ""

@@ -190,7 +190,7 @@ type bodyReader struct{ *jsonscan.Reader }
 // need reports a field of the value at the reader's path that is absent.
 func (r bodyReader) need(field string, there bool) {
 	if !there {
-		r.FailAt(strings.TrimPrefix(r.Path()+"."+field, "."), required)
+		r.FailField(field, required)
 	}
 }
 
@@ -340,7 +340,7 @@ func (r bodyReader) source(of string) BodySource {
 		r.Fail("file ids of a provider are not known here; send the file as base64")
 	default:
 		if r.Kind() == '{' {
-			r.FailAt(r.Path()+".type", fmt.Sprintf("%.64q is no type of source of an %s", s.Type, of))
+			r.FailField("type", fmt.Sprintf("%.64q is no type of source of an %s", s.Type, of))
 		}
 	}
 	r.Fields(func(name string) {
@@ -369,7 +369,7 @@ func (r bodyReader) source(of string) BodySource {
 		r.need("media_type", s.MediaType != "")
 		r.need("data", s.Data != "")
 		if strings.ContainsAny(s.MediaType, ";, \t\r\n") || of == "image" && !strings.HasPrefix(s.MediaType, "image/") {
-			r.FailAt(r.Path()+".media_type", "a media type such as image/png or application/pdf is wanted")
+			r.FailField("media_type", "a media type such as image/png or application/pdf is wanted")
 		}
 	case "url":
 		r.need("url", s.URL != "")
@@ -457,7 +457,7 @@ func (r bodyReader) thinking() *Thinking {
 	}
 	r.need("type", t.Type != "")
 	if t.Type == "enabled" && t.BudgetTokens < MinBudgetTokens {
-		r.FailAt(r.Path()+".budget_tokens", "at least "+strconv.Itoa(MinBudgetTokens)+" is wanted")
+		r.FailField("budget_tokens", "at least "+strconv.Itoa(MinBudgetTokens)+" is wanted")
 	}
 	return t
 }

@@ -287,9 +287,9 @@ func readResponseFormat(r *jsonscan.Reader) *ResponseFormat {
 	case !given:
 		return nil
 	case f.Type == "":
-		r.FailAt(r.Path()+".type", "one of text, json_object, json_schema is wanted")
+		r.FailField("type", "one of text, json_object, json_schema is wanted")
 	case f.Type == "json_schema" && f.JSONSchema == nil:
-		r.FailAt(r.Path()+".json_schema", "an object is wanted")
+		r.FailField("json_schema", "an object is wanted")
 	}
 	return f
 }
@@ -322,7 +322,7 @@ func readTool(r *jsonscan.Reader) ToolSpec {
 				}
 			})
 			if tool.Name == "" {
-				r.FailAt(r.Path()+".name", "a tool needs a name")
+				r.FailField("name", "a tool needs a name")
 			}
 			read = true
 		default:
@@ -334,7 +334,7 @@ func readTool(r *jsonscan.Reader) ToolSpec {
 		if field == "" {
 			field = "type"
 		}
-		r.FailAt(r.Path()+"."+field, "a tool says what it is: a function or a custom tool")
+		r.FailField(field, "a tool says what it is: a function or a custom tool")
 	}
 	return tool
 }
@@ -356,7 +356,7 @@ func readFunction(r *jsonscan.Reader, tool *ToolSpec) {
 		}
 	})
 	if tool.Name == "" {
-		r.FailAt(r.Path()+".name", "a function needs a name")
+		r.FailField("name", "a function needs a name")
 	}
 }
 
@@ -401,12 +401,12 @@ func readToolChoice(r *jsonscan.Reader) *ToolSelection {
 		})
 		switch {
 		case choice.Mode == "":
-			r.FailAt(r.Path()+".allowed_tools.mode", "one of auto, required is wanted")
+			r.FailField("allowed_tools.mode", "one of auto, required is wanted")
 		case len(choice.Tools) == 0:
-			r.FailAt(r.Path()+".allowed_tools.tools", "at least one function or custom tool is wanted")
+			r.FailField("allowed_tools.tools", "at least one function or custom tool is wanted")
 		}
 	default:
-		r.FailAt(r.Path()+".type", fmt.Sprintf("%.64q cannot be chosen, only function, custom and allowed_tools", kind))
+		r.FailField("type", fmt.Sprintf("%.64q cannot be chosen, only function, custom and allowed_tools", kind))
 		r.Skip()
 	}
 	return choice
@@ -479,7 +479,7 @@ func readTurn(r *jsonscan.Reader) Turn {
 	turn := Turn{Role: r.Lookahead("role")}
 	allowed := partTypes[turn.Role]
 	if r.Kind() == '{' && allowed == nil {
-		r.FailAt(r.Path()+".role", "one of system, developer, user, assistant, tool, function is wanted")
+		r.FailField("role", "one of system, developer, user, assistant, tool, function is wanted")
 		r.Skip()
 		return turn
 	}
@@ -523,9 +523,9 @@ func readTurn(r *jsonscan.Reader) Turn {
 	}
 	switch {
 	case turn.Role == "tool" && turn.ToolCallID == "":
-		r.FailAt(r.Path()+".tool_call_id", "the id of a call is wanted")
+		r.FailField("tool_call_id", "the id of a call is wanted")
 	case turn.Role == "function" && turn.Name == "":
-		r.FailAt(r.Path()+".name", "the name of a function is wanted")
+		r.FailField("name", "the name of a function is wanted")
 	}
 	return turn
 }
@@ -553,7 +553,7 @@ func readPart(r *jsonscan.Reader, role string, allowed []string) TurnPart {
 		known = known || name == part.Type
 	}
 	if !known {
-		r.FailAt(r.Path()+".type", fmt.Sprintf("%.64q is no part of a message of role %s, which holds %s", part.Type, role, strings.Join(allowed, ", ")))
+		r.FailField("type", fmt.Sprintf("%.64q is no part of a message of role %s, which holds %s", part.Type, role, strings.Join(allowed, ", ")))
 		r.Skip()
 		return part
 	}
@@ -583,7 +583,7 @@ func readPart(r *jsonscan.Reader, role string, allowed []string) TurnPart {
 				})
 			}
 			if given = part.URL != ""; !given {
-				r.FailAt(r.Path()+".url", "an http(s) or data URL is wanted")
+				r.FailField("url", "an http(s) or data URL is wanted")
 			}
 		case "input_audio":
 			given = r.Fields(func(name string) {
@@ -598,16 +598,16 @@ func readPart(r *jsonscan.Reader, role string, allowed []string) TurnPart {
 			})
 			switch {
 			case part.Format == "":
-				r.FailAt(r.Path()+".format", "one of wav, mp3 is wanted")
+				r.FailField("format", "one of wav, mp3 is wanted")
 			case len(part.Data) == 0:
-				r.FailAt(r.Path()+".data", "base64 is wanted")
+				r.FailField("data", "base64 is wanted")
 			}
 		case "file":
 			given = readFile(r, &part)
 		}
 	})
 	if !given {
-		r.FailAt(r.Path()+"."+part.Type, "a part of this type needs it")
+		r.FailField(part.Type, "a part of this type needs it")
 	}
 	return part
 }
@@ -640,7 +640,7 @@ func readFile(r *jsonscan.Reader, part *TurnPart) bool {
 		}
 	})
 	if given && len(part.Data) == 0 {
-		r.FailAt(r.Path()+".file_data", "the file's bytes are wanted, as a data URL or in base64")
+		r.FailField("file_data", "the file's bytes are wanted, as a data URL or in base64")
 	}
 	return given
 }
@@ -662,7 +662,7 @@ func readCall(r *jsonscan.Reader) TurnCall {
 		kind = "function"
 	}
 	if kind != "function" && kind != "custom" {
-		r.FailAt(r.Path()+".type", fmt.Sprintf("%.64q is no type of call; function and custom are", kind))
+		r.FailField("type", fmt.Sprintf("%.64q is no type of call; function and custom are", kind))
 		r.Skip()
 		return call
 	}
@@ -687,7 +687,7 @@ func readCall(r *jsonscan.Reader) TurnCall {
 					}
 				})
 				if call.Name == "" {
-					r.FailAt(r.Path()+".name", "the name of a tool is wanted")
+					r.FailField("name", "the name of a tool is wanted")
 				}
 			} else {
 				given = readFunctionCall(r, &call)
@@ -698,9 +698,9 @@ func readCall(r *jsonscan.Reader) TurnCall {
 	})
 	switch {
 	case call.ID == "":
-		r.FailAt(r.Path()+".id", "a call needs an id")
+		r.FailField("id", "a call needs an id")
 	case !given:
-		r.FailAt(r.Path()+"."+kind, "an object is wanted")
+		r.FailField(kind, "an object is wanted")
 	}
 	return call
 }
@@ -722,7 +722,7 @@ func readFunctionCall(r *jsonscan.Reader, call *TurnCall) bool {
 		}
 	})
 	if given && call.Name == "" {
-		r.FailAt(r.Path()+".name", "the name of a function is wanted")
+		r.FailField("name", "the name of a function is wanted")
 	}
 	if call.Arguments == "" {
 		call.Arguments = "{}"
