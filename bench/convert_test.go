@@ -21,6 +21,7 @@ import (
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/bench/internal/floor"
+	"github.com/prism-shadow/mmsp-go/bench/internal/provider"
 	antmessages "github.com/prism-shadow/mmsp-go/clients/ant_messages"
 	googlegenai "github.com/prism-shadow/mmsp-go/clients/google_genai"
 	googleofficial "github.com/prism-shadow/mmsp-go/clients/google_official"
@@ -43,8 +44,8 @@ const (
 )
 
 func contenders(t testing.TB) []contender {
-	chat, padded, messages := chatStream(false), chatStream(true), messagesStream()
-	responses, content, interactions := responsesStream(), generateContentStream(), interactionsStream()
+	chat, padded, messages := stream(provider.Chat(false)), stream(provider.Chat(true)), stream(provider.Messages())
+	responses, content, interactions := stream(provider.Responses()), stream(provider.GenerateContent()), stream(provider.Interactions())
 	openaiChat := func(o mmsp.Options) (mmsp.Provider, error) { return openaichat.New(o) }
 	antMessages := func(o mmsp.Options) (mmsp.Provider, error) { return antmessages.New(o) }
 	openaiResponses := func(o mmsp.Options) (mmsp.Provider, error) { return openairesponses.New(o) }
@@ -76,19 +77,19 @@ func contenders(t testing.TB) []contender {
 }
 
 // convert is the product: a client of the protocol, the grammar, the items and the bytes that the server writes.
-func convert(t testing.TB, stream []byte, provider func(mmsp.Options) (mmsp.Provider, error)) func([]byte) ([]byte, error) {
-	p, err := provider(mmsp.Options{
+func convert(t testing.TB, stream []byte, client func(mmsp.Options) (mmsp.Provider, error)) func([]byte) ([]byte, error) {
+	p, err := client(mmsp.Options{
 		Model: "m", APIKey: mmsp.NewSecret("k"), BaseURL: "http://provider.invalid",
 		HTTPClient: &http.Client{Transport: recorded(stream)},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := mmsp.NewClient(p)
+	asked := mmsp.NewClient(p)
 	messages := []mmsp.Message{mmsp.UserMessage(mmsp.Text("hello"))}
 	var burst []byte
 	return func(out []byte) ([]byte, error) {
-		for event, err := range client.StreamingResponse(t.Context(), messages, nil) {
+		for event, err := range asked.StreamingResponse(t.Context(), messages, nil) {
 			if err != nil {
 				return out, err
 			}
@@ -281,6 +282,9 @@ func generateContentReflection() floor.Convert {
 			return dst, err
 		}
 		for _, part := range chunk.Candidates[0].Content.Parts {
+			if part.Text == "" {
+				continue
+			}
 			text = append(text, part.Text...)
 			if dst, err = appendReflectedText(dst, "text.delta", part.Text); err != nil {
 				return dst, err

@@ -37,9 +37,8 @@ type sample struct {
 	transit   time.Duration // median, from the provider's write to the reader's read
 }
 
-// body is a request of a conversation, for /v1/stream or for Chat Completions.
-func body(path, model string, size int) []byte {
-	type object = map[string]any
+// body is a request of a conversation.
+func body(d *dialect, model string, size int) []byte {
 	text := "hello"
 	turns := 1
 	if size > 0 {
@@ -48,20 +47,9 @@ func body(path, model string, size int) []byte {
 	}
 	var messages []object
 	for i := range turns {
-		role := []string{"user", "assistant"}[i%2]
-		if path == streamPath {
-			messages = append(messages, object{"role": role, "content_items": []object{{"type": "text.done", "text": text}}})
-		} else {
-			messages = append(messages, object{"role": role, "content": text})
-		}
+		messages = append(messages, d.message([]string{"user", "assistant"}[i%2], text))
 	}
-	request := object{"model": model, "messages": messages}
-	if path == streamPath {
-		request["config"] = object{}
-	} else {
-		request["stream"], request["stream_options"] = true, object{"include_usage": true}
-	}
-	encoded, err := json.Marshal(request)
+	encoded, err := json.Marshal(d.request(model, messages))
 	if err != nil {
 		panic(err)
 	}
@@ -75,9 +63,9 @@ type reading struct {
 }
 
 // read asks for a stream and reads it to its end, checking that every token arrives, once and in order.
-func read(ctx context.Context, client *http.Client, url string, body []byte, chunks int, seen func()) (reading, error) {
+func read(ctx context.Context, client *http.Client, t *target, model string, body []byte, chunks int, seen func()) (reading, error) {
 	began := time.Now()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.caller.url(t.process.url, model), bytes.NewReader(body))
 	if err != nil {
 		return reading{}, err
 	}
@@ -92,20 +80,16 @@ func read(ctx context.Context, client *http.Client, url string, body []byte, chu
 		return reading{}, fmt.Errorf("%s: %s", response.Status, text)
 	}
 	r := reading{transit: make([]time.Duration, 0, chunks)}
-	for lines := bufio.NewReaderSize(response.Body, 16<<10); ; {
+	for lines := bufio.NewReaderSize(response.Body, 64<<10); ; {
 		line, err := lines.ReadSlice('\n')
-		if err != nil {
-			return r, fmt.Errorf("after %d tokens: %w", len(r.transit), err)
+		switch {
+		case err == io.EOF && len(r.transit) == chunks:
+			return r, nil
+		case err != nil:
+			return r, fmt.Errorf("after %d tokens of %d: %w", len(r.transit), chunks, err)
 		}
-		if bytes.HasPrefix(line, []byte("data: [DONE]")) {
-			if len(r.transit) != chunks {
-				return r, fmt.Errorf("%d tokens instead of %d", len(r.transit), chunks)
-			}
-			_, err := io.Copy(io.Discard, lines)
-			return r, err
-		}
-		_, token, found := bytes.Cut(line, []byte(`"tok`))
-		if !found || bytes.Contains(line, []byte(`"text.done"`)) {
+		_, token, found := bytes.Cut(line, []byte(t.caller.token))
+		if !found {
 			continue
 		}
 		now := time.Now()
@@ -133,7 +117,8 @@ func newClient(concurrency int) *http.Client {
 func load(ctx context.Context, t *target, s *scenario) (sample, error) {
 	client := newClient(s.concurrency)
 	defer client.CloseIdleConnections()
-	request := body(t.path, modelID(s.chunks, s.gap), s.bodyBytes)
+	model := t.model(s.chunks, s.gap)
+	request := body(t.caller, model, s.bodyBytes)
 	run := func(requests int) ([]reading, error) {
 		readings, failures := make([]reading, requests), make([]error, requests)
 		var next atomic.Int64
@@ -141,7 +126,7 @@ func load(ctx context.Context, t *target, s *scenario) (sample, error) {
 		for range s.concurrency {
 			workers.Go(func() {
 				for i := int(next.Add(1)) - 1; i < requests; i = int(next.Add(1)) - 1 {
-					readings[i], failures[i] = read(ctx, client, t.process.url+t.path, request, s.chunks, nil)
+					readings[i], failures[i] = read(ctx, client, t, model, request, s.chunks, nil)
 				}
 			})
 		}
@@ -183,7 +168,8 @@ func slowStreams(ctx context.Context, t *target, streams int) (float64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	client := newClient(streams)
 	defer client.CloseIdleConnections()
-	request := body(t.path, modelID(slowChunks, slowGap), 0)
+	model := t.model(slowChunks, slowGap)
+	request := body(t.caller, model, 0)
 	var running, ended sync.WaitGroup
 	defer ended.Wait()
 	defer cancel()
@@ -191,7 +177,7 @@ func slowStreams(ctx context.Context, t *target, streams int) (float64, error) {
 	failed := make(chan error, streams)
 	for range streams {
 		ended.Go(func() {
-			if _, err := read(ctx, client, t.process.url+t.path, request, slowChunks, running.Done); err != nil {
+			if _, err := read(ctx, client, t, model, request, slowChunks, running.Done); err != nil {
 				failed <- err
 			}
 		})

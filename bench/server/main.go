@@ -3,7 +3,7 @@
 // Command server measures what a gateway adds, each part a process of its own on loopback: a provider, a reverse proxy
 // that converts nothing, a converter written by hand for this one job, and mmsp.
 //
-//	go run ./server              builds mmsp and measures it, in about a minute
+//	go run ./server              builds mmsp and measures it, in about three minutes
 //	go run ./server -binary F    measures a binary that is there
 package main
 
@@ -25,17 +25,16 @@ import (
 // target is what a load goes to.
 type target struct {
 	name    string
-	path    string
+	caller  *dialect
+	row     string // what stands before the name of a model
 	command []string
 	process *process
 }
 
-const (
-	streamPath = "/v1/stream"
-	chatPath   = "/v1/chat/completions"
-)
+// model names an answer as the target's caller does.
+func (t *target) model(chunks int, gap time.Duration) string { return t.row + modelID(chunks, gap) }
 
-var scenarios = []scenario{
+var scenarios = []*scenario{
 	{title: "bursts, one at a time", concurrency: 1, requests: 60, chunks: 200},
 	{title: "bursts, 16 at once", concurrency: 16, requests: 160, chunks: 200},
 	{title: "bursts, 64 at once", concurrency: 64, requests: 320, chunks: 200},
@@ -43,6 +42,9 @@ var scenarios = []scenario{
 	{title: "a request of 100 kB", concurrency: 1, requests: 30, chunks: 10, bodyBytes: 100 << 10},
 	{title: "a request of 1 MB", concurrency: 1, requests: 12, chunks: 10, bodyBytes: 1 << 20},
 }
+
+// The pairs of a caller's protocol and a provider's are measured in these.
+var pairScenarios = []*scenario{scenarios[1], scenarios[3]}
 
 func main() {
 	if len(os.Args) == 4 && os.Args[1] == "role" {
@@ -86,10 +88,10 @@ func measure(ctx context.Context, binary string, rounds, streams int) (err error
 	if err := configure(config, provider.url, dir); err != nil {
 		return err
 	}
-	direct := &target{name: "direct", path: chatPath, process: provider}
-	proxy := &target{name: "reverse proxy", path: chatPath, command: []string{self, "role", "proxy", provider.url}}
-	byHand := &target{name: "floor", path: streamPath, command: []string{self, "role", "floor", provider.url}}
-	mmsp := &target{name: "mmsp", path: streamPath, command: []string{binary, "serve", "--config", config, "--host", "127.0.0.1", "--port", "0"}}
+	direct := &target{name: "direct", caller: chat, process: provider}
+	proxy := &target{name: "reverse proxy", caller: chat, command: []string{self, "role", "proxy", provider.url}}
+	byHand := &target{name: "floor", caller: stream, command: []string{self, "role", "floor", provider.url}}
+	mmsp := &target{name: "mmsp", caller: stream, row: chat.name + "-", command: []string{binary, "serve", "--config", config, "--host", "127.0.0.1", "--port", "0"}}
 	gateways := []*target{proxy, byHand, mmsp}
 	defer func() {
 		for _, t := range gateways {
@@ -119,36 +121,26 @@ func measure(ctx context.Context, binary string, rounds, streams int) (err error
 		}
 	}
 
-	all := append([]*target{direct}, gateways...)
-	samples := map[*scenario]map[*target][]sample{}
-	for range rounds {
-		for i := range scenarios {
-			s := &scenarios[i]
-			if samples[s] == nil {
-				samples[s] = map[*target][]sample{}
-			}
-			for _, t := range all {
-				one, err := load(ctx, t, s)
-				if err != nil {
-					return fmt.Errorf("%s, %s: %w", t.name, s.title, err)
-				}
-				samples[s][t] = append(samples[s][t], one)
-			}
+	pairs := []*target{byHand}
+	for _, caller := range callers {
+		for _, p := range providers {
+			pairs = append(pairs, &target{name: caller.name + " over " + p.name, caller: caller, row: p.name + "-", process: mmsp.process})
 		}
 	}
-	for i := range scenarios {
-		s := &scenarios[i]
+	samples, err := run(ctx, append([]*target{direct}, gateways...), scenarios, rounds)
+	if err != nil {
+		return err
+	}
+	ofPairs, err := run(ctx, pairs, pairScenarios, rounds)
+	if err != nil {
+		return err
+	}
+	for _, s := range scenarios {
 		unit, divisor := "µs/chunk", float64(s.requests*s.chunks)
 		if s.bodyBytes > 0 { // the request is what costs
 			unit, divisor = "µs/request", float64(s.requests)
 		}
-		of := func(t *target, value func(sample) float64) float64 {
-			var values []float64
-			for _, one := range samples[s][t] {
-				values = append(values, value(one))
-			}
-			return median(values)
-		}
+		of := func(t *target, value func(sample) float64) float64 { return medianOf(samples[s][t], value) }
 		perSecond := func(one sample) float64 { return one.perSecond }
 		cpu := func(one sample) float64 { return milliseconds(one.cpu) * 1000 / divisor }
 		first := func(one sample) float64 { return milliseconds(one.first) }
@@ -162,7 +154,50 @@ func measure(ctx context.Context, binary string, rounds, streams int) (err error
 				of(t, first)-of(direct, first), of(t, transit))
 		}
 	}
+
+	fmt.Printf("\n%-32s", "µs/chunk, /floor")
+	for _, s := range pairScenarios {
+		fmt.Printf("%32s", s.title)
+	}
+	for _, t := range pairs {
+		fmt.Printf("\n%-32s", "  "+t.name)
+		for _, s := range pairScenarios {
+			cpu := func(one sample) float64 { return milliseconds(one.cpu) * 1000 / float64(s.requests*s.chunks) }
+			fmt.Printf("%23.2f%9.2f", medianOf(ofPairs[s][t], cpu), medianOf(ofPairs[s][t], cpu)/medianOf(ofPairs[s][byHand], cpu))
+		}
+	}
+	fmt.Println()
 	return nil
+}
+
+type results map[*scenario]map[*target][]sample
+
+// run loads every target with every scenario in turn, several times.
+func run(ctx context.Context, targets []*target, scenarios []*scenario, rounds int) (results, error) {
+	samples := results{}
+	for range rounds {
+		for _, s := range scenarios {
+			if samples[s] == nil {
+				samples[s] = map[*target][]sample{}
+			}
+			for _, t := range targets {
+				one, err := load(ctx, t, s)
+				if err != nil {
+					return nil, fmt.Errorf("%s, %s: %w", t.name, s.title, err)
+				}
+				samples[s][t] = append(samples[s][t], one)
+			}
+		}
+	}
+	return samples, nil
+}
+
+func medianOf(samples []sample, value func(sample) float64) float64 {
+	var values []float64
+	for _, one := range samples {
+		values = append(values, value(one))
+	}
+	return median(values)
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -181,18 +216,27 @@ func (t *target) stop() {
 	}
 }
 
-// configure writes the configuration of mmsp: a row for each answer that is asked for.
+// configure writes the configuration of mmsp: a row for each answer that is asked for, of each protocol.
 func configure(file, provider, dataDir string) error {
-	type object = map[string]any
 	rows := map[string]object{}
-	add := func(id string) {
-		rows[id] = object{"server_model_id": id, "model_id": id, "client_type": "openai-chat", "base_url": provider + "/v1", "api_key": "sk-upstream"}
+	add := func(d *dialect, chunks int, gap time.Duration) {
+		id := modelID(chunks, gap)
+		rows[d.name+id] = object{"server_model_id": d.name + "-" + id, "model_id": id, "client_type": d.client, "base_url": provider + d.base, "api_key": "sk-upstream"}
 	}
-	add(modelID(slowChunks, slowGap))
-	for i := range scenarios {
-		add(modelID(scenarios[i].chunks, scenarios[i].gap))
+	on := object{}
+	for _, d := range []string{"responses", "messages", "generateContent", "chatCompletions"} {
+		on[d] = object{"enabled": true}
 	}
-	encoded, err := json.Marshal(object{"models": slices.Collect(maps.Values(rows)), "gateway": object{"data_dir": dataDir}})
+	for _, d := range providers {
+		add(d, slowChunks, slowGap)
+		for _, s := range scenarios {
+			add(d, s.chunks, s.gap)
+		}
+	}
+	encoded, err := json.Marshal(object{
+		"models":  slices.Collect(maps.Values(rows)),
+		"gateway": object{"data_dir": dataDir, "http": object{"endpoints": on}},
+	})
 	if err != nil {
 		return err
 	}

@@ -38,48 +38,53 @@ func modelID(chunks int, gap time.Duration) string {
 	return fmt.Sprintf("n%d-d%d", chunks, gap.Milliseconds())
 }
 
-var modelPattern = regexp.MustCompile(`"model":"n(\d+)-d(\d+)"`)
+var modelPattern = regexp.MustCompile(`"model":"n(\d+)-d(\d+)`)
 
-// mock is a provider of Chat Completions. Each chunk carries its number and the time it was sent, so that the reader can
-// check the order and tell how long the chunk was under way. Chunks are sent on an absolute schedule.
+// mock is a provider of each protocol. Each token carries its number and the time it was sent, so that the reader can check
+// the order and tell how long the token was under way. Tokens are sent on an absolute schedule.
 func mock(string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		model := modelPattern.FindSubmatch(body)
-		if err != nil || model == nil {
-			http.Error(w, `{"error":{"message":"no model"}}`, http.StatusBadRequest)
-			return
-		}
-		chunks, _ := strconv.Atoi(string(model[1]))
-		milliseconds, _ := strconv.Atoi(string(model[2]))
-		gap := time.Duration(milliseconds) * time.Millisecond
-
-		w.Header().Set("Content-Type", "text/event-stream")
-		const head = `data: {"id":"chatcmpl-0123456789abcdef01234567","object":"chat.completion.chunk","created":1790000000,"model":"gpt-5.6-luna",` +
-			`"service_tier":"default","system_fingerprint":"fp_44709d6fcb","choices":[`
-		var event []byte
-		send := func(format string, args ...any) bool {
-			event = fmt.Appendf(append(event[:0], head...), format+"\n\n", args...)
-			_, err := w.Write(event)
-			w.(http.Flusher).Flush()
-			return err == nil
-		}
-		send(`{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":null}`)
-		began := time.Now()
-		for i := range chunks {
-			if gap > 0 {
-				time.Sleep(time.Until(began.Add(time.Duration(i+1) * gap)))
+	for _, d := range providers {
+		mux.HandleFunc(d.route, func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if call := r.PathValue("call"); call != "" {
+				body = []byte(`"model":"` + call)
 			}
-			if !send(`{"index":0,"delta":{"content":"tok%05d:%d "},"logprobs":null,"finish_reason":null}],"usage":null}`, i, time.Now().UnixNano()) {
+			model := modelPattern.FindSubmatch(body)
+			if err != nil || model == nil {
+				http.Error(w, `{"error":{"message":"no model"}}`, http.StatusBadRequest)
 				return
 			}
-		}
-		send(`{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}],"usage":null}`)
-		send(`],"usage":{"prompt_tokens":10,"completion_tokens":%d,"total_tokens":%d}}`, chunks, chunks+10)
-		_, _ = io.WriteString(w, "data: [DONE]\n\n")
-	})
+			chunks, _ := strconv.Atoi(string(model[1]))
+			milliseconds, _ := strconv.Atoi(string(model[2]))
+			gap := time.Duration(milliseconds) * time.Millisecond
+
+			w.Header().Set("Content-Type", "text/event-stream")
+			var events []byte
+			send := func() bool {
+				_, err := w.Write(events)
+				w.(http.Flusher).Flush()
+				return err == nil
+			}
+			answer := d.answer()
+			if events = answer.Head(nil); len(events) > 0 {
+				send()
+			}
+			began := time.Now()
+			for i := range chunks {
+				if gap > 0 {
+					time.Sleep(time.Until(began.Add(time.Duration(i+1) * gap)))
+				}
+				events = answer.Delta(events[:0], fmt.Appendf(nil, `"tok%05d:%d "`, i, time.Now().UnixNano()))
+				if !send() {
+					return
+				}
+			}
+			events = answer.Tail(events[:0])
+			send()
+		})
+	}
 	return mux
 }
 
