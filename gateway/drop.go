@@ -65,10 +65,30 @@ func letGo(config *mmsp.Config, parameter string, protocol carry.Protocol) (drop
 			return "tool_choice required", true
 		}
 		config.ToolChoice = nil
+		if choice.Mode == mmsp.ToolChoiceNone { // which is as much as no tools
+			config.Tools = nil
+			return "", true
+		}
 	default:
 		return "", false
 	}
 	return parameter, true
+}
+
+// minMaxTokens is the least that OpenAI's Responses takes.
+const minMaxTokens = 16
+
+// fit puts the nearest in place of what the provider would refuse, takes out what its client would pass over, and names both.
+func fit(config *mmsp.Config, r *row) (dropped []string) {
+	if n := config.MaxTokens; n != nil && *n < minMaxTokens && r.peer.Protocol == carry.Responses {
+		config.MaxTokens = new(int64(minMaxTokens))
+		dropped = append(dropped, "max_tokens")
+	}
+	if r.unthinking && config.EffectiveThinkingLevel() != "" {
+		config.ThinkingLevel, config.ThinkingBudget = "", nil
+		dropped = append(dropped, "thinking_level")
+	}
+	return dropped
 }
 
 // thinks reports whether the config asks for thinking.

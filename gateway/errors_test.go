@@ -314,6 +314,50 @@ func TestOwnErrors(t *testing.T) {
 				"messages": {`"content":"hi"`, `"content":[{"type":"smell"}]`}, "generateContent": {`{"text":"hi"}`, `{"smell":{}}`},
 			}),
 		},
+		{
+			name: "two tools of a name", kind: &invalid, status: 400, says: "look",
+			param: map[string]string{
+				"responses": "tools[1].name", "chatCompletions": "tools[1].name", "messages": "tools[1].name", "generateContent": "tools[0].functionDeclarations[1].name",
+			},
+			change: bad(map[string][2]string{
+				"responses":       {`"tools":[`, `"tools":[{"type":"function","name":"look","parameters":{}},`},
+				"chatCompletions": {`"tools":[`, `"tools":[{"type":"function","function":{"name":"look"}},`},
+				"messages":        {`"tools":[`, `"tools":[{"name":"look","input_schema":{"type":"object"}},`},
+				"generateContent": {`"functionDeclarations":[`, `"functionDeclarations":[{"name":"look"},`},
+			}),
+		},
+		{
+			name: "nothing but the system's", kind: &invalid, status: 400,
+			param: map[string]string{"responses": "input", "chatCompletions": "messages", "messages": "messages", "generateContent": "contents"},
+			change: bad(map[string][2]string{
+				"responses": {`"input":"hi"`, `"input":[{"role":"developer","content":"hi"}]`}, "chatCompletions": {`"role":"user"`, `"role":"system"`},
+				"messages": {`"role":"user"`, `"role":"system"`}, "generateContent": {`"contents":[{"role":"user","parts":[{"text":"hi"}]}]`, `"systemInstruction":{"parts":[{"text":"hi"}]},"contents":[]`},
+			}),
+		},
+		{
+			name: "a call without a result", kind: &invalid, status: 400, says: "result",
+			param: map[string]string{
+				"responses": "input[0]", "chatCompletions": "messages[0].tool_calls[0]", "messages": "messages[0].content[0]", "generateContent": "contents[0].parts[0]",
+			},
+			change: bad(map[string][2]string{
+				"responses":       {`"input":"hi"`, `"input":[{"type":"function_call","call_id":"c1","name":"look","arguments":"{}"},{"role":"user","content":"hi"}]`},
+				"chatCompletions": {`"messages":[`, `"messages":[{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"look","arguments":"{}"}}]},`},
+				"messages":        {`"messages":[`, `"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"look","input":{}}]},`},
+				"generateContent": {`"contents":[`, `"contents":[{"role":"model","parts":[{"functionCall":{"id":"c1","name":"look","args":{}}}]},`},
+			}),
+		},
+		{
+			name: "a result without a call", kind: &invalid, status: 400,
+			param: map[string]string{
+				"responses": "input[0]", "chatCompletions": "messages[0]", "messages": "messages[0].content[0]", "generateContent": "contents[0].parts[0]",
+			},
+			change: bad(map[string][2]string{
+				"responses":       {`"input":"hi"`, `"input":[{"type":"function_call_output","call_id":"c1","output":"x"}]`},
+				"chatCompletions": {`"messages":[`, `"messages":[{"role":"tool","tool_call_id":"c1","content":"x"},`},
+				"messages":        {`"content":"hi"`, `"content":[{"type":"tool_result","tool_use_id":"c1","content":"x"}]`},
+				"generateContent": {`{"text":"hi"}`, `{"functionResponse":{"id":"c1","name":"look","response":{}}}`},
+			}),
+		},
 		{name: "no key", kind: &unauthorized, status: 401, says: "key", change: func(_ *dialect, r *http.Request) { r.Header.Del("Authorization") }},
 		{name: "a wrong key", kind: &unauthorized, status: 401, says: "key", change: func(_ *dialect, r *http.Request) { r.Header.Set("Authorization", "Bearer wrong-key") }},
 		{name: "no such model", kind: &unknownModel, status: 404, says: "nobody", model: "nobody"},
@@ -327,6 +371,7 @@ func TestOwnErrors(t *testing.T) {
 			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat(" ", 5000))), -1
 		}},
 		{name: "a form", kind: &mediaType, status: 415, says: "JSON", change: func(_ *dialect, r *http.Request) { r.Header.Set("Content-Type", "text/plain") }},
+		{name: "a compressed body", kind: &mediaType, status: 415, says: "gzip", change: func(_ *dialect, r *http.Request) { r.Header.Set("Content-Encoding", "gzip") }},
 		{name: "no content type", kind: &mediaType, status: 415, says: "JSON", change: func(_ *dialect, r *http.Request) { r.Header.Del("Content-Type") }},
 		{name: "an unknown response", kind: &previousMissing, status: 400, says: "resp_nothing", param: map[string]string{"responses": "previous_response_id"}, change: bad(map[string][2]string{
 			"responses": {`{`, `{"previous_response_id":"resp_nothing",`},
@@ -376,7 +421,7 @@ func TestOwnErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Bodies that are too large are not counted, as those of POST /v1/stream are not.
-	if m.Requests != 0 || m.Failures != 0 || m.Refused.Unauthorized != 2*8 || m.Refused.UnknownModel != 8 || m.Refused.InvalidRequest != 9*8+2 {
+	if m.Requests != 0 || m.Failures != 0 || m.Refused.Unauthorized != 2*8 || m.Refused.UnknownModel != 8 || m.Refused.InvalidRequest != 14*8+2 {
 		t.Errorf("%+v, %+v", m.Counts, m.Refused)
 	}
 }

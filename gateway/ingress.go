@@ -31,9 +31,6 @@ func (c *call) answerIngress() {
 	if err == nil {
 		err = c.fits(request)
 	}
-	if err == nil {
-		err = c.strict(request.Dropped)
-	}
 	if err != nil {
 		c.refuse(metrics.InvalidRequest, err)
 		return
@@ -111,12 +108,13 @@ func (c *call) fits(request *ingress.Request) error {
 	return ingress.Invalid("model", fmt.Sprintf("the model %.200q makes no vectors", c.model))
 }
 
-// strict refuses what the row's callers are not to lose.
+// strict refuses what the row's callers are not to lose. A name may begin with the place in the body.
 func (c *call) strict(dropped []string) error {
-	if c.row.strict && len(dropped) > 0 {
-		return ingress.Invalid("", "the model cannot take "+strings.Join(dropped, ", ")+", and its row is strict")
+	if !c.row.strict || len(dropped) == 0 {
+		return nil
 	}
-	return nil
+	path, _, _ := strings.Cut(dropped[0], " ")
+	return ingress.Invalid(path, "the model cannot take "+strings.Join(dropped, ", ")+", and its row is strict")
 }
 
 // exchange is a request of an ingress protocol on its way.
@@ -139,7 +137,10 @@ type exchange struct {
 // prepare makes of what the caller sent what the provider is to get.
 func (x *exchange) prepare() error {
 	r := x.request
-	x.dropped = slices.Clone(r.Dropped)
+	x.dropped = append(slices.Clone(r.Dropped), fit(&r.Config, x.row)...)
+	if err := x.strict(x.dropped); err != nil {
+		return err
+	}
 	// Before anything is recalled: it is what the caller says next time, too.
 	x.before = slices.Clone(r.Messages)
 	for m := range x.before {
@@ -150,6 +151,9 @@ func (x *exchange) prepare() error {
 		x.log.Error("the store failed, what proofs it holds are lost to this request", "id", x.id, "error", err)
 	}
 	x.leaveThinking()
+	if err := x.converses(); err != nil {
+		return err
+	}
 	orderResults(r)
 	x.words.in(r, known)
 	r.Messages = mmsp.NormalizeLegacy(r.Messages)

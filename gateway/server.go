@@ -343,37 +343,20 @@ func (c *call) redact(text string) string {
 	return c.row.secrets.Replace(text)
 }
 
-// httpStatus is the status of an error that came before any event.
+// httpStatus is the status of an error that came before any event: a provider's own passes through.
 func httpStatus(err error) int {
-	var (
-		parameter *mmsp.UnsupportedParameterError
-		operation *mmsp.UnsupportedOperationError
-		invalid   *mmsp.InvalidRequestError
-		auth      *mmsp.AuthenticationError
-		notFound  *mmsp.NotFoundError
-		upstream  *mmsp.UpstreamError
-		tooLarge  *http.MaxBytesError
-		timeout   interface{ Timeout() bool }
-	)
+	var upstream *mmsp.UpstreamError
+	var timeout interface{ Timeout() bool }
 	switch {
-	case errors.As(err, &tooLarge):
-		return http.StatusRequestEntityTooLarge
-	case errors.As(err, &upstream): // before what it may wrap
-		if upstream.Status >= 400 && upstream.Status < 600 {
-			return upstream.Status
-		}
-	case errors.As(err, &parameter), errors.As(err, &operation), errors.As(err, &invalid):
-		return http.StatusBadRequest
-	case errors.As(err, &auth):
-		return http.StatusUnauthorized
-	case errors.As(err, &notFound):
-		return http.StatusNotFound
 	case errors.Is(err, errInternal):
 		return http.StatusInternalServerError
 	case errors.Is(err, errShutdown):
 		return http.StatusServiceUnavailable
-	}
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	case !errors.As(err, &upstream):
+		return ingress.Explain(err).Status
+	case upstream.Status >= 400 && upstream.Status < 600:
+		return upstream.Status
+	case errors.As(err, &timeout) && timeout.Timeout():
 		return http.StatusGatewayTimeout
 	}
 	return http.StatusBadGateway
@@ -419,7 +402,7 @@ func clip(text string) string {
 func requestID() string { return "req_" + strings.ToLower(rand.Text()) }
 
 // authorized reports whether the request carries one of the keys, in any of the places where the SDKs of the protocols
-// put theirs, and names its caller. Every key is compared, in constant time.
+// put theirs, and names its caller; two keys name none. Every key is compared, in constant time.
 func (s *state) authorized(r *http.Request) (caller string, ok bool) {
 	if len(s.keys) == 0 {
 		return "", true
@@ -438,9 +421,12 @@ func (s *state) authorized(r *http.Request) (caller string, ok bool) {
 		digest := sha256.Sum256([]byte(text))
 		for i := range s.keys {
 			if subtle.ConstantTimeCompare(digest[:], s.keys[i][:]) == 1 {
-				caller, ok = string(digest[:]), true
+				if caller != "" && caller != string(digest[:]) {
+					return "", false
+				}
+				caller = string(digest[:])
 			}
 		}
 	}
-	return caller, ok
+	return caller, caller != ""
 }

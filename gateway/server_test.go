@@ -40,6 +40,8 @@ func TestKeys(t *testing.T) {
 		{"query", "GET", "/v1/models?key=key-a", nil, 200},
 		{"query of metrics", "GET", "/v1/metrics?window=60&key=key-a", nil, 200},
 		{"a right one beside a wrong one", "GET", "/v1/models?key=no", http.Header{"Authorization": {"Bearer no"}, "X-Api-Key": {"key-a"}}, 200},
+		{"the same twice", "GET", "/v1/models?key=key-a", http.Header{"X-Api-Key": {"key-a"}}, 200},
+		{"two right ones, of two callers", "GET", "/v1/models", http.Header{"Authorization": {"Bearer key-a"}, "X-Api-Key": {"key-b"}}, 401},
 		{"none", "GET", "/v1/models", nil, 401},
 		{"wrong", "GET", "/v1/models", http.Header{"Authorization": {"Bearer key-c"}}, 401},
 		{"wrong in every place", "GET", "/v1/models?key=x", http.Header{"Authorization": {"Bearer x"}, "X-Api-Key": {"x"}, "X-Goog-Api-Key": {"x"}}, 401},

@@ -41,9 +41,11 @@ type row struct {
 	counted string // the name it has in the metrics
 	client  *mmsp.Client
 	peer    carry.Peer
-	strict  bool // what the client cannot take is refused, not let go of
-	relay   bool // another MMSP server: messages are not judged here
-	secrets *strings.Replacer
+	// unthinking reports that the client passes over how much the model is to think.
+	unthinking bool
+	strict     bool // what the client cannot take is refused, not let go of
+	relay      bool // another MMSP server: messages are not judged here
+	secrets    *strings.Replacer
 }
 
 // TableError says which rows of the models table cannot be served.
@@ -142,7 +144,8 @@ func (s *state) add(id string, client *mmsp.Client, peer carry.Peer, strict bool
 		return fmt.Errorf("the id %q is taken already", id)
 	}
 	_, relay := client.Provider().(mmsp.Forwarder)
-	s.rows[id] = &row{counted: id, client: client, peer: peer, strict: strict, relay: relay, secrets: redactor(secrets)}
+	t, _ := auto.Of("", mmsp.Options{ClientType: peer.ClientType})
+	s.rows[id] = &row{counted: id, client: client, peer: peer, unthinking: t.Unthinking, strict: strict, relay: relay, secrets: redactor(secrets)}
 	s.listed = append(s.listed, id)
 	return nil
 }

@@ -198,6 +198,11 @@ func (c *call) body() ([]byte, error) {
 		}
 		return nil, &mmsp.InvalidRequestError{Message: message}
 	}
+	if encoding := c.r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return nil, &ingress.Problem{
+			Kind: ingress.KindMediaType, Status: http.StatusUnsupportedMediaType, Message: fmt.Sprintf("the body must not be encoded (%.20q)", encoding),
+		}
+	}
 	if c.r.Header.Get("X-MMSP-Session-Key") != "" {
 		return nil, &mmsp.InvalidRequestError{Param: "X-MMSP-Session-Key", Message: "this server keeps no conversations; send the whole one"}
 	}

@@ -228,33 +228,3 @@ func (t *translator) callerName(name string) string {
 	}
 	return name
 }
-
-// orderResults moves the results of calls to the start of the turn that answers them, in the order of the calls.
-func orderResults(request *ingress.Request) {
-	for m := 1; m < len(request.Messages); m++ {
-		calls := request.Messages[m-1].ToolCalls()
-		items, paths := request.Messages[m].ContentItems, request.Paths[m]
-		if len(calls) == 0 || request.Messages[m].Role != mmsp.RoleUser {
-			continue
-		}
-		place := func(item *mmsp.Item) int {
-			if item.Type != mmsp.ToolResultDone {
-				return len(calls) + 1
-			}
-			if i := slices.IndexFunc(calls, func(call mmsp.Item) bool { return call.ToolCallID == item.ToolCallID }); i >= 0 {
-				return i
-			}
-			return len(calls)
-		}
-		order := make([]int, len(items))
-		for i := range order {
-			order[i] = i
-		}
-		slices.SortStableFunc(order, func(a, b int) int { return place(&items[a]) - place(&items[b]) })
-		sortedItems, sortedPaths := make([]mmsp.Item, len(items)), make([]string, len(items))
-		for i, from := range order {
-			sortedItems[i], sortedPaths[i] = items[from], paths[from]
-		}
-		request.Messages[m].ContentItems, request.Paths[m] = sortedItems, sortedPaths
-	}
-}

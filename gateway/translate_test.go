@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/gateway/config"
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
 )
@@ -176,6 +177,41 @@ func TestLetGo(t *testing.T) {
 		got = slices.DeleteFunc(got, func(s string) bool { return s == "refused" && want != "refused" })
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %q", parameter, got)
+		}
+	}
+}
+
+// TestNoTools: a client that takes no "none" is given no tools.
+func TestNoTools(t *testing.T) {
+	c := mmsp.Config{Tools: []mmsp.Tool{{Name: "a"}}, ToolChoice: &mmsp.ToolChoice{Mode: mmsp.ToolChoiceNone}}
+	if dropped, ok := letGo(&c, "tool_choice", carry.Chat); dropped != "" || !ok || c.Tools != nil || c.ToolChoice != nil {
+		t.Errorf("%q, %v, %+v", dropped, ok, c)
+	}
+}
+
+// TestFit: the nearest is put in place of what a provider would refuse, and what its client passes over is said.
+func TestFit(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		config     mmsp.Config
+		clientType string
+		want       string // of the config, then what is dropped
+	}{
+		{"fewer tokens than OpenAI makes", mmsp.Config{MaxTokens: new(int64(1))}, "openai-official", `{"max_tokens":16} max_tokens`},
+		{"as many", mmsp.Config{MaxTokens: new(int64(16))}, "openai-responses", `{"max_tokens":16}`},
+		{"fewer elsewhere", mmsp.Config{MaxTokens: new(int64(1))}, "openai-chat", `{"max_tokens":1}`},
+		{"a level that nobody hears", mmsp.Config{ThinkingLevel: mmsp.ThinkingHigh}, "openai-chat", `{} thinking_level`},
+		{"a budget that nobody hears", mmsp.Config{ThinkingBudget: new(int64(9000))}, "openai-chat", `{} thinking_level`},
+		{"a free budget", mmsp.Config{ThinkingBudget: new(int64(-1))}, "openai-chat", `{"thinking_budget":-1}`},
+		{"a level", mmsp.Config{ThinkingLevel: mmsp.ThinkingHigh}, "openai-chat-vllm-adapter", `{"thinking_level":"high"}`},
+	} {
+		s, err := newState(&config.Config{Models: []config.Model{{ServerModelID: "m", ModelID: "m", ClientType: tt.clientType, APIKey: mmsp.NewSecret("k")}}}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dropped := fit(&tt.config, s.rows["m"])
+		if got := strings.TrimSpace(string(tt.config.AppendJSON(nil)) + " " + strings.Join(dropped, " ")); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
 }

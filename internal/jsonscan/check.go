@@ -6,7 +6,7 @@ import (
 )
 
 // Check reports why data is not one JSON text that every reader takes for the same value: RFC 8259 to the letter, valid
-// UTF-8, no lone surrogates, no key twice in one object, at most MaxDepth levels deep.
+// UTF-8, no lone surrogates, no key twice in one object, at most MaxDepth levels deep, at most MaxNodes objects and lists.
 func Check(data []byte) error { return CheckDepth(data, MaxDepth) }
 
 // CheckDepth is Check with a smaller depth.
@@ -23,10 +23,14 @@ func valid(data []byte) *SyntaxError { return (&checker{data: data}).run() }
 // Valid reports whether data is one JSON text.
 func Valid(data []byte) bool { return valid(data) == nil }
 
+// MaxNodes is how many objects and lists a text may hold: what is made of each takes some hundred bytes, however short it is.
+const MaxNodes = 1 << 18
+
 type checker struct {
 	data    []byte
 	pos     int
 	depth   int
+	nodes   int
 	strict  bool
 	scratch []byte
 }
@@ -70,9 +74,13 @@ func (c *checker) value() *SyntaxError {
 		return c.error("the text ends early")
 	}
 	switch c.data[c.pos] {
-	case '{':
-		return c.object()
-	case '[':
+	case '{', '[':
+		if c.nodes++; c.strict && c.nodes > MaxNodes {
+			return c.error("more than " + strconv.Itoa(MaxNodes) + " objects and lists")
+		}
+		if c.data[c.pos] == '{' {
+			return c.object()
+		}
 		return c.array()
 	case '"':
 		_, _, err := c.string()

@@ -108,6 +108,8 @@ func TestCheck(t *testing.T) {
 		{`{"a":[1,-0.5e+3,"\u00e9\ud83d\ude00",true,false,null,{}],"b":{"a":1}}`, ""},
 		{deep, ""},
 		{"[" + deep + "]", "nested too deeply"},
+		{"[" + strings.Repeat("{},", MaxNodes-2) + "[]]", ""},
+		{"[" + strings.Repeat("{},", MaxNodes-1) + "[]]", "objects and lists"},
 		{`{"a":1,"a":2}`, `the key "a" stands twice`},
 		{`{"x":{"a":1,"\u0061":2}}`, `the key "a" stands twice`},
 		{`{"a":1,"A":2}`, ""},
