@@ -26,6 +26,9 @@ type Config struct {
 	FastMode          bool
 	ServiceTier       string // the provider's word, such as auto, default, flex or priority; outranks FastMode where both mean a tier
 
+	// PromptCacheKey lets requests that begin alike find the same cache: sent where the provider routes by it, never refused.
+	PromptCacheKey string
+
 	// Who asks and why, for the provider's records: sent where the protocol has a place, left out elsewhere, never refused.
 	User     string          // a stable id of the end user
 	Metadata json.RawMessage // one object

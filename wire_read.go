@@ -376,6 +376,8 @@ func (r *wireReader) config() (c Config) {
 			c.Verbosity = oneOf(r, VerbosityLow, VerbosityMedium, VerbosityHigh)
 		case "service_tier":
 			c.ServiceTier = r.String()
+		case "prompt_cache_key":
+			c.PromptCacheKey = r.String()
 		case "user":
 			c.User = r.String()
 		case "metadata":

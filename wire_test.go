@@ -118,7 +118,7 @@ func TestWireRoundTrip(t *testing.T) {
 			"config",
 			`{"top_p":0.95,"top_k":40,"stop_sequences":["END","\n"],"seed":-9007199254740993,"presence_penalty":-2,"frequency_penalty":0,"parallel_tool_calls":false,` +
 				`"response_format":{"type":"json_schema","name":"log","description":"A <log>","schema":{"z":9007199254740993, "a":1.50},"strict":false,"later":{"x":1}},` +
-				`"thinking_budget":0,"verbosity":"high","service_tier":"flex","user":"u-1","metadata":{"trip":"9","n":1.50},"later":true}`,
+				`"thinking_budget":0,"verbosity":"high","service_tier":"flex","prompt_cache_key":"k","user":"u-1","metadata":{"trip":"9","n":1.50},"later":true}`,
 			"",
 		},
 		{"config", `{"response_format":{"type":"text"},"verbosity":"low"}`, ""},

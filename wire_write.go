@@ -370,6 +370,7 @@ func (c *Config) AppendJSON(dst []byte) []byte {
 		w.bool("fast_mode", true)
 	}
 	w.optionalString("service_tier", c.ServiceTier)
+	w.optionalString("prompt_cache_key", c.PromptCacheKey)
 	w.optionalString("user", c.User)
 	if c.Metadata != nil {
 		w.raw("metadata", c.Metadata)

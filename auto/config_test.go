@@ -72,6 +72,7 @@ var tables = []struct {
 		{"prompt_caching enhance", ``, []string{`"prompt_caching":"enhance"`}, false},
 		{"fast_mode", ``, []string{`"fast_mode":true`}, false},
 		{"service_tier", ``, []string{`"service_tier":"flex"`, `"service_tier":"auto"`}, false},
+		{"prompt_cache_key", ``, []string{`"prompt_cache_key":"k"`}, false},
 		{"user", ``, []string{`"user":"u-4711"`}, false},
 		{"metadata", ``, []string{`"metadata":{"user_id":"m-1"}`}, false},
 		{"trace_id", ``, []string{`"trace_id":"a/b"`}, false},

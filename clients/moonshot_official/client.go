@@ -186,7 +186,7 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaich
 		return nil, c.unsupported("prompt_caching", "Kimi caches prompts by itself; only enable is possible")
 	}
 	if c.k2() {
-		request.PromptCacheKey = config.TraceID
+		request.PromptCacheKey = cmp.Or(config.PromptCacheKey, config.TraceID)
 	}
 	return request, nil
 }

@@ -171,7 +171,7 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaire
 		request.ServiceTier = "priority"
 	}
 	request.ServiceTier = cmp.Or(config.ServiceTier, request.ServiceTier)
-	request.User, request.Metadata = config.User, config.Metadata
+	request.PromptCacheKey, request.User, request.Metadata = config.PromptCacheKey, config.User, config.Metadata
 	if config.PromptCaching != "" && config.PromptCaching != mmsp.CachingEnable {
 		return nil, c.unsupported("prompt_caching", "GPT-6 caches prompts by itself; only enable is possible")
 	}

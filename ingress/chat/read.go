@@ -284,7 +284,7 @@ func readConfig(body *openaichat.Body, request *ingress.Request) error {
 	if body.ServiceTier != "auto" && body.ServiceTier != "default" {
 		config.ServiceTier = body.ServiceTier
 	}
-	config.User, config.Metadata = body.User, body.Metadata
+	config.PromptCacheKey, config.User, config.Metadata = body.PromptCacheKey, body.User, body.Metadata
 	if config.User == "" {
 		config.User = body.SafetyIdentifier
 	}

@@ -147,11 +147,11 @@ func TestRead(t *testing.T) {
 		},
 		{
 			"the config",
-			`{"model":"m",` + hi + `,"max_tokens":7,"max_completion_tokens":8,"temperature":0,"top_p":0.5,"presence_penalty":-2,"frequency_penalty":2,"seed":-3,"stop":["a","b"],"parallel_tool_calls":false,"reasoning_effort":"minimal","verbosity":"low","service_tier":"on_demand","user":"u","safety_identifier":"s","metadata":{"k":"v"},` +
+			`{"model":"m",` + hi + `,"max_tokens":7,"max_completion_tokens":8,"temperature":0,"top_p":0.5,"presence_penalty":-2,"frequency_penalty":2,"seed":-3,"stop":["a","b"],"parallel_tool_calls":false,"reasoning_effort":"minimal","verbosity":"low","service_tier":"on_demand","prompt_cache_key":"k","user":"u","safety_identifier":"s","metadata":{"k":"v"},` +
 				`"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"d","schema":{"type":"object"},"strict":true}},"n":1,"logprobs":false,"top_logprobs":0,"logit_bias":{},"store":true,"modalities":["text"]}`,
 			chatPeer,
 			user + `config {"max_tokens":8,"temperature":0,"top_p":0.5,"stop_sequences":["a","b"],"seed":-3,"presence_penalty":-2,"frequency_penalty":2,"parallel_tool_calls":false,"response_format":{"type":"json_schema","name":"n","description":"d","schema":{"type":"object"},"strict":true},` +
-				`"thinking_level":"low","thinking_summary":true,"verbosity":"low","service_tier":"on_demand","user":"u","metadata":{"k":"v"}}` + "\n",
+				`"thinking_level":"low","thinking_summary":true,"verbosity":"low","service_tier":"on_demand","prompt_cache_key":"k","user":"u","metadata":{"k":"v"}}` + "\n",
 		},
 		{
 			"more of the config",

@@ -120,6 +120,9 @@ func (r *reading) configure(config *mmsp.Config) {
 	if b.ServiceTier != "auto" {
 		config.ServiceTier = b.ServiceTier
 	}
+	if b.PromptCacheKey != nil {
+		config.PromptCacheKey = *b.PromptCacheKey
+	}
 	config.User, config.Metadata = b.User, b.Metadata
 	if config.User == "" && b.SafetyIdentifier != nil {
 		config.User = *b.SafetyIdentifier

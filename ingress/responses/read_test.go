@@ -102,10 +102,10 @@ func TestRead(t *testing.T) {
 		}},
 		{"config", `"input":"Hi","max_output_tokens":16,"temperature":0,"top_p":1,"presence_penalty":1,"frequency_penalty":2,"reasoning":{"effort":"minimal","summary":"auto"},
 			"text":{"verbosity":"high","format":{"type":"json_schema","name":"n","description":"d","schema":{"a": 1},"strict":true}},"service_tier":"priority","metadata":{"k": "v"},
-			"safety_identifier":"s","truncation":"auto","top_logprobs":2,"parallel_tool_calls":true`, chatPeer, []string{
+			"safety_identifier":"s","prompt_cache_key":"k","truncation":"auto","top_logprobs":2,"parallel_tool_calls":true`, chatPeer, []string{
 			user("input", "Hi"),
 			`{"max_tokens":16,"temperature":0,"top_p":1,"presence_penalty":1,"frequency_penalty":2,"response_format":{"type":"json_schema","name":"n","description":"d","schema":{"a":1},"strict":true},` +
-				`"thinking_level":"low","thinking_summary":true,"verbosity":"high","service_tier":"priority","user":"s","metadata":{"k":"v"}}`,
+				`"thinking_level":"low","thinking_summary":true,"verbosity":"high","service_tier":"priority","prompt_cache_key":"k","user":"s","metadata":{"k":"v"}}`,
 			`dropped truncation (auto), top_logprobs (2)`,
 		}},
 		{"a schema that is not given", `"input":"Hi","service_tier":"auto","text":{"format":{"type":"json_schema"}}`, chatPeer, []string{user("input", "Hi"), `{"response_format":{"type":"json_object"}}`}},

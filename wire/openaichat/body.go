@@ -34,6 +34,7 @@ type Body struct {
 	ServiceTier       string
 	User              string
 	SafetyIdentifier  string
+	PromptCacheKey    string
 	Metadata          []byte   // an object of strings
 	Unserved          []string // fields that ask for what no provider is asked for
 }
@@ -166,6 +167,8 @@ func ReadBody(data []byte) (*Body, error) {
 			b.User = r.String()
 		case "safety_identifier":
 			b.SafetyIdentifier = r.String()
+		case "prompt_cache_key":
+			b.PromptCacheKey = r.String()
 		case "metadata":
 			b.Metadata = readMetadata(r)
 		case "modalities":

@@ -25,6 +25,7 @@ type Request struct {
 	ParallelToolCalls *bool           `json:"parallel_tool_calls,omitempty"`
 	Text              *Text           `json:"text,omitempty"`
 	ServiceTier       string          `json:"service_tier,omitempty"`
+	PromptCacheKey    string          `json:"prompt_cache_key,omitempty"`
 	User              string          `json:"user,omitempty"`
 	Metadata          json.RawMessage `json:"metadata,omitempty"` // an object
 	Input             []any           `json:"input"`              // Message, ReasoningItem, FunctionCall, FunctionCallOutput
