@@ -18,6 +18,7 @@ import (
 	"github.com/prism-shadow/mmsp-go/internal/carry"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 	"github.com/prism-shadow/mmsp-go/internal/tokens"
+	"github.com/prism-shadow/mmsp-go/internal/upstream"
 )
 
 // answerIngress answers a request in a protocol of another's SDKs.
@@ -211,6 +212,11 @@ func (x *exchange) located(err error) error {
 	return ingress.Invalid(path, invalid.Message)
 }
 
+// context is that of what the provider is asked.
+func (x *exchange) context() context.Context {
+	return upstream.WithBetas(x.r.Context(), x.request.Betas)
+}
+
 // maxRefusals is more than there are parameters that a client can refuse.
 const maxRefusals = 32
 
@@ -222,7 +228,7 @@ func (x *exchange) stream() iter.Seq2[mmsp.Event, error] {
 		for range maxRefusals {
 			var refused *mmsp.UnsupportedParameterError
 			begun := false
-			for event, err := range x.row.client.StreamingResponse(x.r.Context(), x.request.Messages, &config) {
+			for event, err := range x.row.client.StreamingResponse(x.context(), x.request.Messages, &config) {
 				err = fromRelay(err)
 				if !begun {
 					if begun = true; errors.As(err, &refused) {
@@ -331,7 +337,7 @@ func (x *exchange) count() {
 	var n int64
 	var err error
 	for range maxRefusals {
-		n, err = x.row.client.CountTokens(x.r.Context(), x.request.Messages, &config)
+		n, err = x.row.client.CountTokens(x.context(), x.request.Messages, &config)
 		var refused *mmsp.UnsupportedParameterError
 		if !errors.As(err, &refused) {
 			break

@@ -88,6 +88,9 @@ type Request struct {
 	Dropped []string
 	// Allowed are the tools that may be called, where the request restricts them; nil: all of Config.Tools.
 	Allowed []string
+	// Betas are what the caller asks for of Anthropic's API before it is for everyone, and what providers of that protocol are
+	// asked for. Others are not told.
+	Betas []string
 	// Invented are the ids of calls that the caller's protocol has none for.
 	Invented map[string]bool
 	// Embeds reports that vectors are wanted: one for each message.

@@ -444,8 +444,27 @@ func (c *Client) proof(signature string) mmsp.Fidelity {
 	return append(fidelity, '}')
 }
 
+// betas are those of the API that a request asks for: its own, those among the default headers, and the caller's.
+func (c *Client) betas(ctx context.Context, fastMode bool) (betas []string) {
+	var all []string
+	if fastMode {
+		all = append(all, fastModeBeta)
+	}
+	for name, value := range c.headers {
+		if strings.EqualFold(name, "Anthropic-Beta") {
+			all = append(all, strings.Split(value, ",")...)
+		}
+	}
+	for _, beta := range append(all, upstream.Betas(ctx)...) {
+		if beta = strings.TrimSpace(beta); beta != "" && !slices.Contains(betas, beta) {
+			betas = append(betas, beta)
+		}
+	}
+	return betas
+}
+
 // Prepare returns the upstream request.
-func (c *Client) Prepare(_ context.Context, messages []mmsp.Message, config *mmsp.Config) (*mmsp.Request, error) {
+func (c *Client) Prepare(ctx context.Context, messages []mmsp.Message, config *mmsp.Config) (*mmsp.Request, error) {
 	request, err := c.transformUniConfigToModelConfig(config)
 	if err != nil {
 		return nil, err
@@ -458,8 +477,8 @@ func (c *Client) Prepare(_ context.Context, messages []mmsp.Message, config *mms
 		return nil, &mmsp.InvalidRequestError{Message: err.Error()}
 	}
 	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}}
-	if config.FastMode {
-		header.Set("Anthropic-Beta", fastModeBeta)
+	if betas := c.betas(ctx, config.FastMode); len(betas) > 0 {
+		header.Set("Anthropic-Beta", strings.Join(betas, ","))
 	}
 	return &mmsp.Request{Method: http.MethodPost, URL: c.baseURL + "/v1/messages?beta=true", Header: header, Body: body}, nil
 }
@@ -625,8 +644,8 @@ func (c *Client) authorized(request *mmsp.Request) (upstream.Request, error) {
 	header := request.Header.Clone()
 	header.Set("Anthropic-Version", anthropic.Version)
 	for name, value := range c.headers {
-		if beta := header.Get(name); beta != "" && strings.EqualFold(name, "Anthropic-Beta") {
-			value = beta + "," + value
+		if strings.EqualFold(name, "Anthropic-Beta") && header.Get(name) != "" {
+			continue // those of the request hold it
 		}
 		header.Set(name, value)
 	}
@@ -685,10 +704,11 @@ func (c *Client) CountTokens(ctx context.Context, messages []mmsp.Message, confi
 	if err != nil { // a number or a schema that JSON cannot say
 		return 0, &mmsp.InvalidRequestError{Message: err.Error()}
 	}
-	authorized, err := c.authorized(&mmsp.Request{
-		Method: http.MethodPost, URL: c.baseURL + "/v1/messages/count_tokens?beta=true", Body: body,
-		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}},
-	})
+	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}
+	if betas := c.betas(ctx, false); len(betas) > 0 {
+		header.Set("Anthropic-Beta", strings.Join(betas, ","))
+	}
+	authorized, err := c.authorized(&mmsp.Request{Method: http.MethodPost, URL: c.baseURL + "/v1/messages/count_tokens?beta=true", Header: header, Body: body})
 	if err != nil {
 		return 0, err
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/internal/upstream"
 )
 
 // transport answers requests without a network.
@@ -179,6 +180,41 @@ func TestDefaultHeaders(t *testing.T) {
 	for i, beta := range []string{"fast-mode-2026-02-01,context-1m", "context-1m"} {
 		if h := sent[i]; h.Get("X-App") != "cli" || h.Get("Anthropic-Beta") != beta || h.Get("X-Api-Key") != "test-key" || h.Get("Authorization") != "Bearer test-key" {
 			t.Errorf("request %d: %v", i, h)
+		}
+	}
+}
+
+// The betas of a request are the client's own, the row's and the caller's, each once. A count has no fast mode.
+func TestBetas(t *testing.T) {
+	for _, row := range []struct {
+		name, header string
+		fast         bool
+		caller       []string
+		want, counts string
+	}{
+		{"none", "", false, nil, "", ""},
+		{"the caller's", "", false, []string{"a-1", "b-2"}, "a-1,b-2", "a-1,b-2"},
+		{"all", "row-1, a-1,", true, []string{"a-1", "fast-mode-2026-02-01", "b-2"}, "fast-mode-2026-02-01,row-1,a-1,b-2", "row-1,a-1,fast-mode-2026-02-01,b-2"},
+	} {
+		var sent []string
+		client := testClient(t, "m", transport(func(r *http.Request) (*http.Response, error) {
+			sent = append(sent, strings.Join(r.Header.Values("Anthropic-Beta"), " and "))
+			return answer(200, `{"input_tokens":1}`), nil
+		}))
+		client.headers = map[string]string{"anthropic-beta": row.header}
+		ctx := upstream.WithBetas(t.Context(), row.caller)
+		config := &mmsp.Config{FastMode: row.fast}
+		request, err := client.Prepare(ctx, nil, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range client.Do(ctx, request) {
+		}
+		if _, err := client.CountTokens(ctx, nil, config); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{row.want, row.counts}; !reflect.DeepEqual(sent, want) {
+			t.Errorf("%s: sent %q, want %q", row.name, sent, want)
 		}
 	}
 }

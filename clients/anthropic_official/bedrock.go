@@ -107,17 +107,11 @@ func (s *signer) hide(text string) string {
 	return strings.ReplaceAll(text, s.access.Reveal(), "[…]")
 }
 
-// prepareBedrock makes a request to Bedrock of one to Anthropic: what its URL and headers say moves to where AWS reads it.
+// prepareBedrock makes a request to Bedrock of one to Anthropic: what its URL and headers say, but for the betas, moves to where AWS
+// reads it.
 func (c *Client) prepareBedrock(request *anthropic.Request) (address string) {
 	request.Model, request.Stream = "", false
 	request.AnthropicVersion = anthropic.BedrockVersion
-	for name, value := range c.headers {
-		if strings.EqualFold(name, "Anthropic-Beta") {
-			for beta := range strings.SplitSeq(value, ",") {
-				request.AnthropicBeta = append(request.AnthropicBeta, strings.TrimSpace(beta))
-			}
-		}
-	}
 	// A breakpoint stands at the end of what is to be cached; the request as a whole takes none.
 	breakpoint := request.CacheControl
 	request.CacheControl = nil

@@ -25,6 +25,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 
 	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/internal/upstream"
 )
 
 const (
@@ -355,6 +356,20 @@ func TestBedrockSignature(t *testing.T) {
 		if _, stop, err := read(t, newBedrock(t, options)); err != nil || stop == "" {
 			t.Error(err)
 		}
+	}
+}
+
+// The body says what betas are asked for, and no header.
+func TestBedrockBetas(t *testing.T) {
+	options := bedrockOptions("m", nil)
+	options.DefaultHeaders = map[string]string{"anthropic-beta": "row-1, a-1"}
+	request, err := newBedrock(t, options).Prepare(upstream.WithBetas(t.Context(), []string{"a-1", "b-2"}), nil, &mmsp.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"anthropic_version":"bedrock-2023-05-31","anthropic_beta":["row-1","a-1","b-2"],"max_tokens":64000,"messages":[]}`
+	if string(request.Body) != want || request.Header["Anthropic-Beta"] != nil {
+		t.Errorf("%v %s, want %s", request.Header, request.Body, want)
 	}
 }
 

@@ -475,6 +475,25 @@ func (c *Client) proof(signature string) mmsp.Fidelity {
 	return append(fidelity, '}')
 }
 
+// betas are those of the API that a request asks for: its own, those among the default headers, and the caller's.
+func (c *Client) betas(ctx context.Context, fastMode bool) (betas []string) {
+	var all []string
+	if fastMode {
+		all = append(all, fastModeBeta)
+	}
+	for name, value := range c.headers {
+		if strings.EqualFold(name, "Anthropic-Beta") {
+			all = append(all, strings.Split(value, ",")...)
+		}
+	}
+	for _, beta := range append(all, upstream.Betas(ctx)...) {
+		if beta = strings.TrimSpace(beta); beta != "" && !slices.Contains(betas, beta) {
+			betas = append(betas, beta)
+		}
+	}
+	return betas
+}
+
 // Prepare returns the upstream request.
 func (c *Client) Prepare(ctx context.Context, messages []mmsp.Message, config *mmsp.Config) (*mmsp.Request, error) {
 	request, err := c.transformUniConfigToModelConfig(config)
@@ -484,8 +503,9 @@ func (c *Client) Prepare(ctx context.Context, messages []mmsp.Message, config *m
 	if request.Messages, err = c.transformUniMessageToModelInput(ctx, messages); err != nil {
 		return nil, err
 	}
-	address, accept := c.baseURL+"/v1/messages?beta=true", "text/event-stream"
+	address, accept, betas := c.baseURL+"/v1/messages?beta=true", "text/event-stream", c.betas(ctx, config.FastMode)
 	if c.aws != nil {
+		request.AnthropicBeta, betas = betas, nil
 		address, accept = c.prepareBedrock(request), awsevents.ContentType
 	}
 	body, err := request.Encode()
@@ -493,8 +513,8 @@ func (c *Client) Prepare(ctx context.Context, messages []mmsp.Message, config *m
 		return nil, &mmsp.InvalidRequestError{Message: err.Error()}
 	}
 	header := http.Header{"Content-Type": {"application/json"}, "Accept": {accept}}
-	if config.FastMode {
-		header.Set("Anthropic-Beta", fastModeBeta)
+	if len(betas) > 0 {
+		header.Set("Anthropic-Beta", strings.Join(betas, ","))
 	}
 	return &mmsp.Request{Method: http.MethodPost, URL: address, Header: header, Body: body}, nil
 }
@@ -680,11 +700,8 @@ func (c *Client) authorized(request *mmsp.Request) (upstream.Request, error) {
 		header.Set("Anthropic-Version", anthropic.Version)
 	}
 	for name, value := range c.headers {
-		if c.aws != nil && strings.EqualFold(name, "Anthropic-Beta") {
-			continue // the body says it
-		}
-		if beta := header.Get(name); beta != "" && strings.EqualFold(name, "Anthropic-Beta") {
-			value = beta + "," + value
+		if strings.EqualFold(name, "Anthropic-Beta") && (c.aws != nil || header.Get(name) != "") {
+			continue // those of the request hold it
 		}
 		header.Set(name, value)
 	}
@@ -747,10 +764,11 @@ func (c *Client) CountTokens(ctx context.Context, messages []mmsp.Message, confi
 	if err != nil { // a number or a schema that JSON cannot say
 		return 0, &mmsp.InvalidRequestError{Message: err.Error()}
 	}
-	authorized, err := c.authorized(&mmsp.Request{
-		Method: http.MethodPost, URL: c.baseURL + "/v1/messages/count_tokens?beta=true", Body: body,
-		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}},
-	})
+	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}
+	if betas := c.betas(ctx, false); len(betas) > 0 {
+		header.Set("Anthropic-Beta", strings.Join(betas, ","))
+	}
+	authorized, err := c.authorized(&mmsp.Request{Method: http.MethodPost, URL: c.baseURL + "/v1/messages/count_tokens?beta=true", Header: header, Body: body})
 	if err != nil {
 		return 0, err
 	}

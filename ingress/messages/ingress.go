@@ -1,11 +1,13 @@
 // Package messages is the ingress of Anthropic's Messages: POST /v1/messages and /v1/messages/count_tokens, of the API
-// versions 2023-06-01 and 2026-10-21, which are the same on the wire. Versions and betas that headers name are not looked
-// at, since callers name new ones every month.
+// versions 2023-06-01 and 2026-10-21, which are the same on the wire. The version that a header names is not looked at, and
+// no beta is refused, since callers name new ones every month: they go on to providers of the protocol.
 package messages
 
 import (
 	"crypto/rand"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/prism-shadow/mmsp-go/ingress"
@@ -33,15 +35,32 @@ func (protocol) Parse(r *http.Request, body []byte) (ingress.Call, error) {
 	if err != nil {
 		return nil, ingress.FromPath(err)
 	}
+	betas := readBetas(r.Header)
 	// Thinking between calls may take more than one answer does.
-	interleaved := strings.Contains(strings.Join(r.Header.Values("Anthropic-Beta"), ","), "interleaved-thinking")
+	interleaved := slices.ContainsFunc(betas, func(beta string) bool { return strings.HasPrefix(beta, "interleaved-thinking") })
 	if t := b.Thinking; t != nil && t.Type == "enabled" && t.BudgetTokens >= b.MaxTokens && !counts && !interleaved {
 		return nil, ingress.Invalid("thinking.budget_tokens", "must be less than max_tokens")
 	}
 	return &call{
-		body: b, counts: counts, id: "msg_" + rand.Text(),
+		body: b, betas: betas, counts: counts, id: "msg_" + rand.Text(),
 		omitted: b.Thinking != nil && b.Thinking.Display == "omitted",
 	}, nil
+}
+
+// maxBetas is how many betas of a request are looked at.
+const maxBetas = 32
+
+var betaForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// readBetas returns the betas that the caller asks for, each once. What no beta is named like is left out.
+func readBetas(header http.Header) (betas []string) {
+	for beta := range strings.SplitSeq(strings.Join(header.Values("Anthropic-Beta"), ","), ",") {
+		beta = strings.TrimSpace(beta)
+		if len(betas) < maxBetas && betaForm.MatchString(beta) && !slices.Contains(betas, beta) {
+			betas = append(betas, beta)
+		}
+	}
+	return betas
 }
 
 // Status is the HTTP status of an error where the protocol has its own.
@@ -102,6 +121,7 @@ func errorMessage(p *ingress.Problem) string {
 // call is one request and the state of its answer.
 type call struct {
 	body    *anthropic.Body
+	betas   []string
 	counts  bool
 	id      string // of the answer
 	omitted bool   // the caller does not want to see thinking

@@ -30,7 +30,7 @@ func (c *call) Read(_ context.Context, env *ingress.Env) (*ingress.Request, erro
 		return nil, ingress.Invalid("messages", "at least one message with content is wanted")
 	}
 	request := &ingress.Request{
-		Messages: turns, Paths: r.conversation.Paths, Dropped: r.dropped,
+		Messages: turns, Paths: r.conversation.Paths, Dropped: r.dropped, Betas: c.betas,
 		Prefill: turns[len(turns)-1].Role == mmsp.RoleAssistant,
 	}
 	request.Config.SystemPrompt = r.conversation.SystemPrompt()

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -337,6 +338,39 @@ func TestInterleavedThinkingMayTakeMore(t *testing.T) {
 	r.Header.Set("Anthropic-Version", "2099-01-01")
 	if _, err := New().Parse(r, []byte(`{"model":"m","max_tokens":1000,"thinking":{"type":"enabled","budget_tokens":2000},"messages":[]}`)); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestBetas(t *testing.T) {
+	var many []string
+	for i := range 40 {
+		many = append(many, "b"+strconv.Itoa(i))
+	}
+	long := strings.Repeat("x", 64)
+	for _, test := range []struct{ name, headers, want string }{
+		{"none", "", ""},
+		{"one", "context-1m-2025-08-07", "context-1m-2025-08-07"},
+		{"several, with one again", "a-1, b_2 ,\tc.3,,a-1", "a-1 b_2 c.3"},
+		{"several lines", "a\nb,c", "a b c"},
+		{"what no beta is named like", `"a",b c,d;q=1,é,e:f,g`, "g"},
+		{"the longest", long + "," + long + "x", long},
+		{"the most", strings.Join(many, ","), strings.Join(many[:32], " ")},
+	} {
+		r := httptest.NewRequest("POST", "/v1/messages", nil)
+		for line := range strings.SplitSeq(test.headers, "\n") {
+			r.Header.Add("anthropic-beta", line)
+		}
+		c, err := New().Parse(r, []byte(turn("user", `"a"`)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request, err := c.Read(t.Context(), &ingress.Env{Peer: anthropicPeer})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(request.Betas, " "); got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
 	}
 }
 
