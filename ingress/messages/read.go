@@ -34,7 +34,7 @@ func (c *call) Read(_ context.Context, env *ingress.Env) (*ingress.Request, erro
 		Prefill: turns[len(turns)-1].Role == mmsp.RoleAssistant,
 	}
 	request.Config.SystemPrompt = r.conversation.SystemPrompt()
-	return request, readConfig(c.body, request)
+	return request, readConfig(c.body, env.Peer, request)
 }
 
 // reader gathers the turns.
@@ -263,8 +263,8 @@ func (r *reader) endTurn() {
 	r.turn = r.turn[:0]
 }
 
-// readConfig fills in how the model is to answer.
-func readConfig(b *anthropic.Body, request *ingress.Request) error {
+// readConfig fills in how the model is to answer. What is not the same for the peer as for the caller's protocol is dropped.
+func readConfig(b *anthropic.Body, peer carry.Peer, request *ingress.Request) error {
 	config := &request.Config
 	if b.MaxTokens > 0 {
 		config.MaxTokens = &b.MaxTokens
@@ -276,15 +276,24 @@ func readConfig(b *anthropic.Body, request *ingress.Request) error {
 	if b.ServiceTier != "auto" {
 		config.ServiceTier = b.ServiceTier
 	}
-	config.ThinkingLevel = mmsp.ThinkingLevel(b.Effort)
-	if t := b.Thinking; t != nil {
-		if t.Type == "disabled" {
+	t := b.Thinking
+	if b.Effort != "" && peer.Protocol == carry.Messages && (t == nil || t.Type == "disabled") {
+		// Effort is worth something without thinking, but the level that stands for it switches thinking on.
+		request.Dropped = append(request.Dropped, "output_config.effort")
+	} else {
+		config.ThinkingLevel = mmsp.ThinkingLevel(b.Effort)
+	}
+	if t != nil {
+		switch t.Type {
+		case "disabled":
 			config.ThinkingLevel = mmsp.ThinkingNone
-		} else { // where the model decides how much it thinks, a summary is what says that it may
-			config.ThinkingSummary = new(t.Display != "omitted")
-		}
-		if t.Type == "enabled" {
+		case "enabled":
 			config.ThinkingBudget = &t.BudgetTokens
+		case "between_tools": // MMSP has no such thinking; adaptive is the nearest
+			request.Dropped = append(request.Dropped, "thinking.type (between_tools)")
+		}
+		if t.Type != "disabled" { // where the model decides how much it thinks, a summary is what says that it may
+			config.ThinkingSummary = new(t.Display != "omitted")
 		}
 	}
 	if f := b.Format; f != nil {

@@ -208,9 +208,9 @@ func TestReadConfig(t *testing.T) {
 		{"servers of tools", `"mcp_servers":[{"type":"url"}]`, `{"max_tokens":9}`, "mcp_servers"},
 		{"a budget", `"max_tokens":4096,"thinking":{"type":"enabled","budget_tokens":2048}`, `{"max_tokens":4096,"thinking_budget":2048,"thinking_summary":true}`, ""},
 		{"a hidden budget", `"max_tokens":4096,"thinking":{"type":"enabled","budget_tokens":2048,"display":"omitted"}`, `{"max_tokens":4096,"thinking_budget":2048,"thinking_summary":false}`, ""},
-		{"no thinking", `"thinking":{"type":"disabled"},"output_config":{"effort":"max"}`, `{"max_tokens":9,"thinking_level":"none"}`, ""},
+		{"no thinking", `"thinking":{"type":"disabled"},"output_config":{"effort":"max"}`, `{"max_tokens":9,"thinking_level":"none"}`, "output_config.effort"},
 		{"adaptive", `"thinking":{"type":"adaptive"},"output_config":{"effort":"xhigh"}`, `{"max_tokens":9,"thinking_level":"xhigh","thinking_summary":true}`, ""},
-		{"between tools", `"thinking":{"type":"between_tools","display":"omitted"}`, `{"max_tokens":9,"thinking_summary":false}`, ""},
+		{"between tools", `"thinking":{"type":"between_tools","display":"omitted"}`, `{"max_tokens":9,"thinking_summary":false}`, "thinking.type (between_tools)"},
 		{
 			"a schema", `"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}`,
 			`{"max_tokens":9,"response_format":{"type":"json_schema","schema":{"type":"object"}}}`, "",
@@ -371,6 +371,32 @@ func TestBetas(t *testing.T) {
 		if got := strings.Join(request.Betas, " "); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}
+	}
+}
+
+// What means another thing, or nothing, where the peer does not speak the protocol.
+func TestReadConfigForPeers(t *testing.T) {
+	for _, test := range []struct {
+		name, fields string
+		peer         carry.Peer
+		want         string
+		dropped      string
+	}{
+		{"effort, which is no thinking", `"max_tokens":9,"output_config":{"effort":"low"}`, anthropicPeer, `{"max_tokens":9}`, "output_config.effort"},
+		{"effort, which is all that the peer has", `"max_tokens":9,"output_config":{"effort":"low"}`, geminiPeer, `{"max_tokens":9,"thinking_level":"low"}`, ""},
+		{"effort without thinking", `"max_tokens":9,"output_config":{"effort":"low"},"thinking":{"type":"disabled"}`, openaiPeer, `{"max_tokens":9,"thinking_level":"none"}`, ""},
+		{"between tools", `"max_tokens":9,"output_config":{"effort":"low"},"thinking":{"type":"between_tools"}`, anthropicPeer, `{"max_tokens":9,"thinking_level":"low","thinking_summary":true}`, "thinking.type (between_tools)"},
+		{"between tools of others", `"max_tokens":9,"thinking":{"type":"between_tools"}`, chatPeer, `{"max_tokens":9,"thinking_summary":true}`, "thinking.type (between_tools)"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			request := read(t, test.peer, `{"model":"m","messages":[{"role":"user","content":"a"}],`+test.fields+`}`)
+			if got := text(t, request.Config); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+			if got := strings.Join(request.Dropped, ", "); got != test.dropped {
+				t.Errorf("dropped %q, want %q", got, test.dropped)
+			}
+		})
 	}
 }
 
