@@ -11,6 +11,11 @@ import (
 // take in its place, and says what the caller asked for in vain. It is not ok for what no answer is right without.
 func letGo(config *mmsp.Config, parameter string, protocol carry.Protocol) (dropped string, ok bool) {
 	switch parameter {
+	case "max_tokens": // none
+		if config.MaxTokens == nil || *config.MaxTokens != 0 {
+			return "", false
+		}
+		config.MaxTokens = new(int64(1))
 	case "temperature":
 		config.Temperature = nil
 	case "top_p":
@@ -75,13 +80,21 @@ func letGo(config *mmsp.Config, parameter string, protocol carry.Protocol) (drop
 	return parameter, true
 }
 
-// minMaxTokens is the least that OpenAI's Responses takes.
-const minMaxTokens = 16
+// leastTokens is the least max_tokens that a protocol takes.
+func leastTokens(protocol carry.Protocol) int64 {
+	switch protocol {
+	case carry.Messages:
+		return 0 // for the cache alone
+	case carry.Responses:
+		return 16 // at OpenAI
+	}
+	return 1
+}
 
 // fit puts the nearest in place of what the provider would refuse, takes out what its client would pass over, and names both.
 func fit(config *mmsp.Config, r *row) (dropped []string) {
-	if n := config.MaxTokens; n != nil && *n < minMaxTokens && r.peer.Protocol == carry.Responses {
-		config.MaxTokens = new(int64(minMaxTokens))
+	if least := leastTokens(r.peer.Protocol); config.MaxTokens != nil && *config.MaxTokens < least {
+		config.MaxTokens = &least
 		dropped = append(dropped, "max_tokens")
 	}
 	if r.unthinking && config.EffectiveThinkingLevel() != "" {

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/gateway/config"
+	"github.com/prism-shadow/mmsp-go/simulate"
 )
 
 // messagesRows are a row of each client type, whose one upstream speaks Messages and takes down what it is sent. Rows of
@@ -52,6 +54,61 @@ func TestBetas(t *testing.T) {
 		r.Header.Add("Anthropic-Beta", "new,new")
 		if s.send(r); len(sent) != 1 || sent[0] != row.want {
 			t.Errorf("%s of %s: sent %q, want %q", row.path, row.model, sent, row.want)
+		}
+	}
+}
+
+// A request for no tokens warms the cache of a provider of the protocol; others are asked for the least there is. Its answer
+// is a turn that the limit ended.
+func TestNoTokens(t *testing.T) {
+	providers, err := simulate.Start(t.Context(), map[string]http.Handler{
+		"anthropic": simulate.Messages(simulate.Options{}), "aws": simulate.Bedrock(simulate.Options{Key: "access,secret"}),
+		"chat": simulate.Chat(simulate.Options{}), "responses": simulate.Responses(simulate.Options{Strict: true}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { providers.Close() })
+	t.Setenv("ANTHROPIC_BEDROCK_BASE_URL", providers.URL("aws"))
+	c := everywhere(table())
+	add := func(id, clientType, url string) *config.Model {
+		c.Models = append(c.Models, config.Model{ServerModelID: id, ModelID: "m", ClientType: clientType, BaseURL: url, APIKey: mmsp.NewSecret("access,secret")})
+		return &c.Models[len(c.Models)-1]
+	}
+	add("official", "anthropic-official", providers.URL("anthropic"))
+	add("messages", "ant-messages", providers.URL("anthropic"))
+	add("bedrock", "anthropic-official", "bedrock://us-east-1")
+	add("responses", "openai-official", providers.URL("responses"))
+	add("chat", "openai-chat", providers.URL("chat"))
+	add("strict", "openai-chat", providers.URL("chat")).Strict = true
+	s := start(t, c)
+	for _, row := range []struct {
+		model   string
+		status  int
+		empty   bool
+		dropped string
+	}{
+		{"official", 200, true, ""},
+		{"messages", 200, true, ""},
+		{"bedrock", 200, false, "max_tokens"},
+		{"chat", 200, false, "max_tokens"},
+		{"responses", 200, false, "max_tokens"},
+		{"strict", 400, true, ""},
+	} {
+		for _, stream := range []bool{false, true} {
+			body := strings.Replace(messagesDialect.body(row.model, "long", stream), `"max_tokens":1000`, `"max_tokens":0`, 1)
+			got := s.send(s.request("POST", "/v1/messages", body))
+			if got.status != row.status || got.header.Get("X-Mmsp-Dropped") != row.dropped {
+				t.Errorf("%s: %d %v %s", row.model, got.status, got.header, got.body)
+			}
+			ended := strings.Contains(got.body, `"stop_reason":"max_tokens"`)
+			text := strings.Contains(got.body, `"type":"text`)
+			if ended != (row.status == 200) || text == row.empty {
+				t.Errorf("%s, stream %v: %s", row.model, stream, got.body)
+			}
+			if stream && row.status == 200 {
+				messagesDialect.ending(t, got)
+			}
 		}
 	}
 }

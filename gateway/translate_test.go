@@ -146,14 +146,14 @@ func TestOrderResults(t *testing.T) {
 func TestLetGo(t *testing.T) {
 	full := func() mmsp.Config {
 		return mmsp.Config{
-			Temperature: new(0.5), TopP: new(0.5), TopK: new(int64(1)), StopSequences: []string{"x"}, Seed: new(int64(1)),
+			MaxTokens: new(int64(0)), Temperature: new(0.5), TopP: new(0.5), TopK: new(int64(1)), StopSequences: []string{"x"}, Seed: new(int64(1)),
 			PresencePenalty: new(1.0), FrequencyPenalty: new(1.0), ParallelToolCalls: new(false), ThinkingLevel: mmsp.ThinkingHigh, ThinkingBudget: new(int64(2000)),
 			ThinkingSummary: new(true), Verbosity: mmsp.VerbosityLow, ServiceTier: "flex", FastMode: true, PromptCaching: mmsp.CachingEnhance,
 			ResponseFormat: &mmsp.ResponseFormat{Type: mmsp.FormatJSONSchema}, Tools: []mmsp.Tool{{Name: "a"}, {Name: "b"}}, ToolChoice: &mmsp.ToolChoice{Names: []string{"a"}},
 		}
 	}
 	for parameter, want := range map[string]string{
-		"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "stop_sequences": "stop_sequences", "seed": "seed", "presence_penalty": "presence_penalty",
+		"max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "stop_sequences": "stop_sequences", "seed": "seed", "presence_penalty": "presence_penalty",
 		"frequency_penalty": "frequency_penalty", "parallel_tool_calls": "parallel_tool_calls", "thinking_level": "thinking_level", "verbosity": "verbosity",
 		"service_tier": "service_tier", "fast_mode": "fast_mode", "prompt_caching": "prompt_caching", "thinking_summary": "thinking_summary",
 		"response_format": "response_format", "tool_choice": "thinking_level  tool_choice required tool_choice",

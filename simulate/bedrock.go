@@ -93,6 +93,7 @@ func (b bedrock) read(body []byte, r *http.Request) (exchange, *fault) {
 		return nil, invalid("The provided model identifier is invalid.")
 	}
 	sent["model"], _ = json.Marshal(model)
+	sent["stream"], _ = json.Marshal(streamed)
 	body, _ = json.Marshal(sent)
 	inner := r.Clone(r.Context())
 	inner.Header.Set("Anthropic-Version", "2023-06-01")
@@ -100,9 +101,7 @@ func (b bedrock) read(body []byte, r *http.Request) (exchange, *fault) {
 	if f != nil {
 		return nil, f
 	}
-	whole := x.(*messagesExchange)
-	whole.streamed = streamed
-	return bedrockExchange{whole}, nil
+	return bedrockExchange{x.(*messagesExchange)}, nil
 }
 
 func (x bedrockExchange) stream(s *stream, r *reply) {

@@ -242,13 +242,14 @@ func (m messages) read(body []byte, r *http.Request) (exchange, *fault) {
 		return nil, invalid("anthropic-version: header is required")
 	case !m.serves(request.Model):
 		return nil, &fault{status: http.StatusNotFound, message: "model: " + clip(request.Model, 100)}
-	case !counts && *request.MaxTokens < 1:
-		return nil, invalid("max_tokens: Input should be greater than or equal to 1")
+	case !counts && *request.MaxTokens < 0:
+		return nil, invalid("max_tokens: Input should be greater than or equal to 0")
 	case len(request.Messages) == 0:
 		return nil, invalid("messages: at least one message is required")
 	}
 	if !counts {
 		t.limit = *request.MaxTokens
+		t.mute = t.limit == 0
 	}
 	t.stops = request.StopSequences
 	x.caching = len(request.CacheControl) > 0 && string(request.CacheControl) != "null"
@@ -291,6 +292,9 @@ func (m messages) read(body []byte, r *http.Request) (exchange, *fault) {
 				"'auto', 'any', 'tool', 'none'", clip(choice.Type, 100))
 		}
 		t.oneCall = choice.OneCall
+	}
+	if t.mute && (t.streamed || t.json || t.must) {
+		return nil, invalid("max_tokens: 0 is not supported with `stream`, `output_config.format` or a `tool_choice` that forces tool use")
 	}
 
 	if len(request.System) > 0 && string(request.System) != "null" {

@@ -88,6 +88,20 @@ func TestMessagesStream(t *testing.T) {
 	}
 }
 
+// A request for no tokens reads its prompt into the cache, from where the next takes it.
+func TestMessagesWarm(t *testing.T) {
+	p := dial(t, "messages", Options{})
+	const cache = `"cache_control":{"type":"ephemeral"}`
+	body := p.whole(ask("messages", "hi, think and call", `"max_tokens":0`, cache))
+	if got := body.at("content").json() + body.at("stop_reason").text(); got != "[]max_tokens" || body.at("usage.output_tokens").number() != 0 {
+		t.Errorf("answered %s", body.json())
+	}
+	written := body.at("usage.cache_creation_input_tokens").number()
+	if read := p.whole(ask("messages", "hi, think and call", cache)).at("usage.cache_read_input_tokens").number(); written == 0 || read != written {
+		t.Errorf("%d tokens written, %d read", written, read)
+	}
+}
+
 func TestMessagesWhole(t *testing.T) {
 	p := dial(t, "messages", Options{})
 	body := p.whole(ask("messages", "call for Oslo", messagesTools, `"thinking":{"type":"enabled","budget_tokens":1024}`))
@@ -165,7 +179,10 @@ func TestMessagesChecks(t *testing.T) {
 		{"no model", `"model":null,"messages":[` + user + `]`, "model: Field required"},
 		{"unknown field", `"messages":[` + user + `],"stop":"x"`, "stop: Extra inputs are not permitted"},
 		{"type of max_tokens", `"max_tokens":"9","messages":[` + user + `]`, "max_tokens: Input should be a valid integer"},
-		{"max_tokens", `"max_tokens":0,"messages":[` + user + `]`, "max_tokens: Input should be greater than or equal to 1"},
+		{"max_tokens", `"max_tokens":-1,"messages":[` + user + `]`, "max_tokens: Input should be greater than or equal to 0"},
+		{"a stream of nothing", `"max_tokens":0,"stream":true,"messages":[` + user + `]`, "max_tokens: 0 is not supported with `stream`"},
+		{"a call of nothing", messagesTools + `,"max_tokens":0,"tool_choice":{"type":"any"},"messages":[` + user + `]`, "max_tokens: 0 is not supported with"},
+		{"thinking of nothing", `"max_tokens":0,"thinking":{"type":"enabled","budget_tokens":1024},"messages":[` + user + `]`, "`max_tokens` must be greater than `thinking.budget_tokens`."},
 		{"no message", `"messages":[]`, "messages: at least one message is required"},
 		{"empty text", content(`{"type":"text","text":""}`), "messages: text content blocks must be non-empty"},
 		{"blank text", content(`{"type":"text","text":" \n"}`), "messages: text content blocks must contain non-whitespace text"},

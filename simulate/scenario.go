@@ -39,6 +39,7 @@ type turn struct {
 	effort string // the level of thinking asked for, in the request's word
 	think  bool   // thinking is asked for
 	limit  int    // tokens of the answer, thinking included; 0: none
+	mute   bool   // nothing is to be said: the prompt is to be read into the cache
 	stops  []string
 	rich   bool // pictures and speech can come out, and the prompt can be blocked
 	paint  bool // a picture is asked for
@@ -260,6 +261,10 @@ func (t *turn) plan(now time.Time) (*reply, *fault) {
 	}
 
 	r := &reply{slow: said["slow"], interleaved: said["interleaved"], clean: said["clean"]}
+	if t.mute {
+		r.finish = lengthy
+		return r, nil
+	}
 	add := func(kind partKind, name, text string) {
 		r.parts = append(r.parts, part{kind: kind, key: newID(""), name: name, text: text})
 	}

@@ -131,13 +131,14 @@ func (c *Client) convertUser(config *mmsp.Config) string {
 
 // transformUniConfigToModelConfig turns the config into the request but for its messages.
 func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropic.Request, error) {
-	request := &anthropic.Request{Model: c.model, MaxTokens: defaultMaxTokens, Stream: true}
+	request := &anthropic.Request{Model: c.model, MaxTokens: defaultMaxTokens}
 	if config.SystemPrompt != nil {
 		request.System = *config.SystemPrompt // left out when empty
 	}
 	if config.MaxTokens != nil {
 		request.MaxTokens = *config.MaxTokens
 	}
+	request.Stream = request.MaxTokens != 0 // no tokens, for the cache alone, are not streamed
 	request.Temperature, request.TopP, request.TopK = config.Temperature, config.TopP, config.TopK
 	request.StopSequences = config.StopSequences
 	for _, p := range []struct {

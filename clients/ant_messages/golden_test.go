@@ -19,7 +19,7 @@ var rows = strings.Fields(`
 	budget.dynamic budget.with_level verbosity service_tier service_tier.default service_tier.auto user metadata
 	user.over_metadata tools.strict format.with_effort parallel.false.with_tools parallel.false.required
 	parallel.false.no_call inline.pdf inline.text inline.text.not_utf8 inline.image inline.assistant tool_result.document
-	always system_prompt system_prompt.empty max_tokens temperature temperature.1
+	always system_prompt system_prompt.empty max_tokens max_tokens.0 temperature temperature.1
 	tools tools.empty tools.without_parameters tools.other_keys
 	ignored.image_config ignored.tts_config ignored.embedding_config
 
@@ -113,6 +113,7 @@ var cases = slices.Concat(
 		sets("system_prompt", "m-1", `{"system_prompt":"Be <brief>."}`, head+tail+`,"system":"Be <brief>."`),
 		sets("system_prompt.empty", "m-1", `{"system_prompt":""}`, head+tail), // endpoints refuse empty text
 		sets("max_tokens", "m-1", `{"max_tokens":100}`, `"max_tokens":100,`+tail),
+		sets("max_tokens.0", "m-1", `{"max_tokens":0}`, `"max_tokens":0`), // the cache is warmed, not streamed
 		sets("temperature", "m-1", `{"temperature":0.5}`, head+`"temperature":0.5,`+tail),
 		sets("temperature", "m-1", `{"temperature":0}`, head+`"temperature":0,`+tail),
 		sets("temperature.1", "m-1", `{"temperature":1.0}`, head+`"temperature":1,`+tail),

@@ -157,13 +157,17 @@ func (c *Client) convertUser(config *mmsp.Config) string {
 
 // transformUniConfigToModelConfig turns the config into the request but for its messages.
 func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropic.Request, error) {
-	request := &anthropic.Request{Model: c.model, MaxTokens: defaultMaxTokens, Stream: true}
+	request := &anthropic.Request{Model: c.model, MaxTokens: defaultMaxTokens}
 	if config.SystemPrompt != nil {
 		request.System = *config.SystemPrompt // left out when empty
 	}
 	if config.MaxTokens != nil {
 		request.MaxTokens = *config.MaxTokens
 	}
+	if request.MaxTokens == 0 && c.aws != nil {
+		return nil, c.unsupported("max_tokens", "Bedrock answers in a stream, which has at least one token")
+	}
+	request.Stream = request.MaxTokens != 0 // no tokens, for the cache alone, are not streamed
 	if config.Temperature != nil && *config.Temperature != 1 {
 		return nil, c.unsupported("temperature", "Claude takes no temperature other than 1")
 	}

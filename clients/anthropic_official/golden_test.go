@@ -22,7 +22,7 @@ var rows = strings.Fields(`
 	budget.4-6 budget.4-6.summary budget.4-6.with_level budget.4-6.too_small budget.4-6.too_large service_tier.bedrock
 	user.bedrock
 	always bedrock.always bedrock.escaped_id bedrock.betas
-	system_prompt system_prompt.empty max_tokens temperature.1 temperature.other
+	system_prompt system_prompt.empty max_tokens max_tokens.0 max_tokens.0.bedrock temperature.1 temperature.other
 	tools tools.empty tools.without_parameters tools.other_keys
 	ignored.image_config ignored.tts_config ignored.embedding_config
 
@@ -148,6 +148,8 @@ var cases = slices.Concat(
 		sets("system_prompt", "claude-x", `{"system_prompt":"Be <brief>."}`, head+tail+`,"system":"Be <brief>."`),
 		sets("system_prompt.empty", "claude-x", `{"system_prompt":""}`, head+tail), // the API refuses empty text
 		sets("max_tokens", "claude-x", `{"max_tokens":100}`, `"max_tokens":100,`+tail),
+		sets("max_tokens.0", "claude-x", `{"max_tokens":0}`, `"max_tokens":0,"cache_control":{"type":"ephemeral"}`), // the cache is warmed, not streamed
+		{row: "max_tokens.0.bedrock", model: "claude-x", bedrock: true, config: `{"max_tokens":0}`, messages: hello, refused: "max_tokens"},
 		sets("temperature.1", "claude-x", `{"temperature":1.0}`, head+tail),
 		refuses("temperature.other", "claude-x", `{"temperature":0.5}`, "temperature"),
 		refuses("temperature.other", "claude-sonnet-4-6", `{"temperature":0}`, "temperature"),

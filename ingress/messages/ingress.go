@@ -38,7 +38,7 @@ func (protocol) Parse(r *http.Request, body []byte) (ingress.Call, error) {
 	betas := readBetas(r.Header)
 	// Thinking between calls may take more than one answer does.
 	interleaved := slices.ContainsFunc(betas, func(beta string) bool { return strings.HasPrefix(beta, "interleaved-thinking") })
-	if t := b.Thinking; t != nil && t.Type == "enabled" && t.BudgetTokens >= b.MaxTokens && !counts && !interleaved {
+	if t := b.Thinking; t != nil && t.Type == "enabled" && !counts && t.BudgetTokens >= *b.MaxTokens && !interleaved {
 		return nil, ingress.Invalid("thinking.budget_tokens", "must be less than max_tokens")
 	}
 	return &call{

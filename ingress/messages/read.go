@@ -266,9 +266,7 @@ func (r *reader) endTurn() {
 // readConfig fills in how the model is to answer. What is not the same for the peer as for the caller's protocol is dropped.
 func readConfig(b *anthropic.Body, peer carry.Peer, request *ingress.Request) error {
 	config := &request.Config
-	if b.MaxTokens > 0 {
-		config.MaxTokens = &b.MaxTokens
-	}
+	config.MaxTokens = b.MaxTokens
 	config.Temperature, config.TopP, config.TopK = b.Temperature, b.TopP, b.TopK
 	config.StopSequences = b.StopSequences
 	config.User = b.UserID

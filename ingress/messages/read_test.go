@@ -194,6 +194,7 @@ func TestReadConfig(t *testing.T) {
 	const weather = `{"name":"weather","description":"d","input_schema":{"type":"object","b":1,"a":2},"strict":true,"cache_control":{"type":"ephemeral"},"defer_loading":true}`
 	for _, test := range []struct{ name, fields, want, dropped string }{
 		{"nothing", ``, `{"max_tokens":9}`, ""},
+		{"no tokens", `"max_tokens":0`, `{"max_tokens":0}`, ""},
 		{
 			"every number", `"temperature":1,"top_p":0.5,"top_k":40,"stop_sequences":["a","b"]`,
 			`{"max_tokens":9,"temperature":1,"top_p":0.5,"top_k":40,"stop_sequences":["a","b"]}`, "",
@@ -257,7 +258,7 @@ func TestBadRequests(t *testing.T) {
 		{`[]`, "an object is wanted"},
 		{`{"max_tokens":9,"messages":[]}`, "model is required"},
 		{`{"model":"m","messages":[{"role":"user","content":"a"}]}`, "max_tokens is required"},
-		{`{"model":"m","max_tokens":0,"messages":[]}`, "max_tokens an integer from 1 to 9007199254740992 is wanted"},
+		{`{"model":"m","max_tokens":-1,"messages":[]}`, "max_tokens an integer from 0 to 9007199254740992 is wanted"},
 		{`{"model":"m","max_tokens":"9","messages":[]}`, "max_tokens an integer is wanted"},
 		{`{"model":"m","max_tokens":9}`, "messages is required"},
 		{`{"model":"m","max_tokens":9,"messages":[]}`, "messages at least one message with content is wanted"},
@@ -291,6 +292,7 @@ func TestBadRequests(t *testing.T) {
 		{field(`"thinking":{"type":"on"}`), "thinking.type one of enabled, disabled, adaptive, between_tools is wanted"},
 		{field(`"thinking":{"type":"enabled"}`), "thinking.budget_tokens at least 1024 is wanted"},
 		{field(`"thinking":{"type":"enabled","budget_tokens":1024}`), "thinking.budget_tokens must be less than max_tokens"},
+		{`{"model":"m","max_tokens":0,"messages":[],"thinking":{"type":"enabled","budget_tokens":1024}}`, "thinking.budget_tokens must be less than max_tokens"},
 		{field(`"output_config":{"effort":"huge"}`), "output_config.effort one of low, medium, high, xhigh, max is wanted"},
 		{field(`"output_config":{"format":{"type":"json_schema"}}`), "output_config.format.schema is required"},
 		{field(`"tools":[{"name":"f"}]`), "tools[0].input_schema is required"},

@@ -16,7 +16,7 @@ import (
 // machinery understands, such as cache_control, container or context_management, is not read.
 type Body struct {
 	Model         string
-	MaxTokens     int64 // 0: absent, where tokens are only counted
+	MaxTokens     *int64 // nil: absent, where tokens are only counted; 0: nothing is to be said, the prompt is for the cache
 	Stream        bool
 	System        []BodyBlock // of text
 	Messages      []BodyMessage
@@ -95,13 +95,12 @@ func ReadBody(data []byte, counts bool) (*Body, error) {
 	r := bodyReader{jsonscan.NewReader(data)}
 	b := &Body{}
 	var messages bool
-	var limit *int64
 	whole := r.Fields(func(name string) {
 		switch name {
 		case "model":
 			b.Model = r.String()
 		case "max_tokens":
-			limit = r.IntBetween(1, 1<<53)
+			b.MaxTokens = r.IntBetween(0, 1<<53)
 		case "stream":
 			b.Stream = r.flag()
 		case "system":
@@ -172,13 +171,10 @@ func ReadBody(data []byte, counts bool) (*Body, error) {
 		r.FailAt("", "an object is wanted")
 	case b.Model == "":
 		r.FailAt("model", required)
-	case limit == nil && !counts:
+	case b.MaxTokens == nil && !counts:
 		r.FailAt("max_tokens", required)
 	case !messages:
 		r.FailAt("messages", required)
-	}
-	if limit != nil {
-		b.MaxTokens = *limit
 	}
 	return b, r.End()
 }
