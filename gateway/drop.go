@@ -97,6 +97,11 @@ func fit(config *mmsp.Config, r *row) (dropped []string) {
 		config.MaxTokens = &least
 		dropped = append(dropped, "max_tokens")
 	}
+	// Callers of other protocols have twice of it. Endpoints that would take more are not told from those that refuse it.
+	if r.peer.Protocol == carry.Messages && config.Temperature != nil && *config.Temperature > 1 {
+		config.Temperature = new(1.0)
+		dropped = append(dropped, "temperature")
+	}
 	if r.unthinking && config.EffectiveThinkingLevel() != "" {
 		config.ThinkingLevel, config.ThinkingBudget = "", nil
 		dropped = append(dropped, "thinking_level")

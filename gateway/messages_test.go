@@ -3,6 +3,8 @@ package gateway_test
 import (
 	"io"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,6 +110,42 @@ func TestNoTokens(t *testing.T) {
 			}
 			if stream && row.status == 200 {
 				messagesDialect.ending(t, got)
+			}
+		}
+	}
+}
+
+// Callers of other protocols may ask for a temperature that Messages does not have.
+func TestHighTemperature(t *testing.T) {
+	var sent []string
+	models := messagesRows(t, &sent, func(_ *http.Request, body string) string {
+		return regexp.MustCompile(`"temperature":[0-9.]+`).FindString(body)
+	})
+	strict := models[0]
+	strict.ServerModelID, strict.Strict = "strict", true
+	s := start(t, everywhere(table(append(models, strict)...)))
+	for _, row := range []struct {
+		model, temperature string
+		status             int
+		sent               []string
+		dropped            string
+	}{
+		{"ant-messages", "1.5", 200, []string{`"temperature":1`}, "temperature"},
+		{"ant-messages", "1", 200, []string{`"temperature":1`}, ""},
+		{"ant-messages", "0.5", 200, []string{`"temperature":0.5`}, ""},
+		{"anthropic-official", "1.5", 200, []string{""}, "temperature"}, // whose models have 1 alone, unsaid
+		{"strict", "1.5", 400, nil, ""},
+		{"openai-chat", "1.5", 502, []string{`"temperature":1.5`}, ""},
+	} {
+		for path, body := range map[string]string{
+			"/v1/chat/completions": `{"model":"` + row.model + `","temperature":` + row.temperature + `,"messages":[{"role":"user","content":"Hi"}]}`,
+			"/v1/responses":        `{"model":"` + row.model + `","temperature":` + row.temperature + `,"input":"Hi"}`,
+			"/v1beta/models/" + row.model + ":generateContent": `{"generationConfig":{"temperature":` + row.temperature + `},"contents":[{"parts":[{"text":"Hi"}]}]}`,
+		} {
+			sent = nil
+			got := s.send(s.request("POST", path, body))
+			if got.status != row.status || !slices.Equal(sent, row.sent) || got.header.Get("X-Mmsp-Dropped") != row.dropped {
+				t.Errorf("%s of %s: %d %q %v %s", path, row.model, got.status, sent, got.header, got.body)
 			}
 		}
 	}

@@ -244,6 +244,8 @@ func (m messages) read(body []byte, r *http.Request) (exchange, *fault) {
 		return nil, &fault{status: http.StatusNotFound, message: "model: " + clip(request.Model, 100)}
 	case !counts && *request.MaxTokens < 0:
 		return nil, invalid("max_tokens: Input should be greater than or equal to 0")
+	case request.Temperature != nil && (*request.Temperature < 0 || *request.Temperature > 1):
+		return nil, invalid("temperature: range: 0..1")
 	case len(request.Messages) == 0:
 		return nil, invalid("messages: at least one message is required")
 	}

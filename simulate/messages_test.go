@@ -209,6 +209,7 @@ func TestMessagesChecks(t *testing.T) {
 		{"budget", `"thinking":{"type":"enabled","budget_tokens":5000},"messages":[` + user + `]`, "`max_tokens` must be greater than `thinking.budget_tokens`."},
 		{"small budget", `"thinking":{"type":"enabled","budget_tokens":5},"messages":[` + user + `]`, "Input should be greater than or equal to 1024"},
 		{"display", `"thinking":{"type":"disabled","display":"omitted"},"messages":[` + user + `]`, "thinking.disabled.display: Extra inputs are not permitted"},
+		{"high temperature", `"temperature":1.5,"messages":[` + user + `]`, "temperature: range: 0..1"},
 		{"temperature", `"thinking":{"type":"adaptive"},"temperature":0.5,"messages":[` + user + `]`, "`temperature` may only be set to 1 when thinking is enabled."},
 		{"forced tool", messagesTools + `,"thinking":{"type":"adaptive"},"tool_choice":{"type":"any"},"messages":[` + user + `]`, "Thinking may not be enabled when tool_choice forces tool use."},
 		{"unknown tool", messagesTools + `,"tool_choice":{"type":"tool","name":"zz"},"messages":[` + user + `]`, "Tool 'zz' not found in provided tools"},
