@@ -1,6 +1,7 @@
 // Package messages is the ingress of Anthropic's Messages: POST /v1/messages and /v1/messages/count_tokens, of the API
-// versions 2023-06-01 and 2026-10-21, which are the same on the wire. The version that a header names is not looked at, and
-// no beta is refused, since callers name new ones every month: they go on to providers of the protocol.
+// versions 2023-06-01 and 2026-10-21, which are the same on the wire. The version that a header names is not looked at.
+// No beta is refused, since callers name new ones every month: they go on to providers of the protocol. One alone means
+// something here, interleaved thinking.
 package messages
 
 import (

@@ -263,7 +263,8 @@ func (r *reader) endTurn() {
 	r.turn = r.turn[:0]
 }
 
-// readConfig fills in how the model is to answer. What is not the same for the peer as for the caller's protocol is dropped.
+// readConfig fills in how the model is to answer. What the peer cannot be asked for as it stands is noted among what is
+// dropped, also where something near takes its place.
 func readConfig(b *anthropic.Body, peer carry.Peer, request *ingress.Request) error {
 	config := &request.Config
 	config.MaxTokens = b.MaxTokens

@@ -402,6 +402,66 @@ func TestReadConfigForPeers(t *testing.T) {
 	}
 }
 
+// Keys that nobody knows are tolerated in every object of a request, and say nothing.
+func TestUnknownKeys(t *testing.T) {
+	const body = `{"model":"m","max_tokens":4096,"stream":false,"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],"messages":[` +
+		`{"role":"user","content":[{"type":"text","text":"a","citations":[{}]},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aQ=="}},` +
+		`{"type":"image","source":{"type":"url","url":"https://a.test/b.png"}},{"type":"document","source":{"type":"text","data":"b"},"citations":{"enabled":true}},` +
+		`{"type":"document","source":{"type":"content","content":[{"type":"text","text":"c"}]}},{"type":"search_result","source":"s","title":"t","content":[{"type":"text","text":"d"}]}]},` +
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"c2ln"},{"type":"redacted_thinking","data":"cmVk"},{"type":"tool_use","id":"c1","name":"f","input":{"a":1},"caller":{"type":"direct"}},` +
+		`{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}]},{"role":"system","content":[{"type":"text","text":"s"}]},` +
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"e"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aQ=="}}]},{"type":"text","text":"f"}]}],` +
+		`"tools":[{"name":"f","input_schema":{"type":"object"}},{"type":"web_search_20250305","name":"web_search"}],"tool_choice":{"type":"auto"},` +
+		`"thinking":{"type":"enabled","budget_tokens":2048},"output_config":{"effort":"low","format":{"type":"json_schema","schema":{"type":"object"}}},"metadata":{"user_id":"u"},"mcp_servers":[{}]}`
+	var plain map[string]any
+	if err := json.Unmarshal([]byte(body), &plain); err != nil {
+		t.Fatal(err)
+	}
+	objects := 0
+	var strew func(v any) any
+	strew = func(v any) any {
+		switch v := v.(type) {
+		case []any:
+			for i := range v {
+				v[i] = strew(v[i])
+			}
+		case map[string]any:
+			for key := range v {
+				if key != "input" && key != "input_schema" && key != "schema" { // what is not read at all
+					v[key] = strew(v[key])
+				}
+			}
+			objects++
+			v["provider_specific_fields"], v["new"] = nil, map[string]any{"type": []any{1, "x", true}}
+		}
+		return v
+	}
+	strewn := text(t, strew(plain))
+	for _, path := range []string{"/v1/messages", "/v1/messages/count_tokens?beta=true"} {
+		var want string
+		for _, body := range []string{body, strewn} {
+			if strings.Contains(path, "count") {
+				body = strings.Replace(body, `"max_tokens":4096,`, "", 1)
+			}
+			c, err := parse(path, body)
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			request, err := c.Read(t.Context(), &ingress.Env{Peer: anthropicPeer})
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			got := text(t, request.Messages) + text(t, request.Config) + text(t, request.Dropped) + text(t, request.Paths)
+			if want == "" {
+				want = got
+			}
+			if got != want || c.Counts() != (request.Config.MaxTokens == nil) {
+				t.Errorf("%s, %d objects with unknown keys:\n got %s\nwant %s", path, objects, got, want)
+			}
+		}
+	}
+}
+
 // TestRecordedRequests reads what callers sent to the provider. What only the provider itself could give is refused.
 func TestRecordedRequests(t *testing.T) {
 	folder := os.Getenv("MMSP_CORPUS")
