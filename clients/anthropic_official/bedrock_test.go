@@ -367,7 +367,7 @@ func TestBedrockBetas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"anthropic_version":"bedrock-2023-05-31","anthropic_beta":["row-1","a-1","b-2"],"max_tokens":64000,"messages":[]}`
+	const want = `{"anthropic_version":"bedrock-2023-05-31","anthropic_beta":["row-1","a-1"],"max_tokens":64000,"messages":[]}`
 	if string(request.Body) != want || request.Header["Anthropic-Beta"] != nil {
 		t.Errorf("%v %s, want %s", request.Header, request.Body, want)
 	}

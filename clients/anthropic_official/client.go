@@ -490,7 +490,10 @@ func (c *Client) betas(ctx context.Context, fastMode bool) (betas []string) {
 			all = append(all, strings.Split(value, ",")...)
 		}
 	}
-	for _, beta := range append(all, upstream.Betas(ctx)...) {
+	if c.aws == nil { // AWS refuses what it does not know
+		all = append(all, upstream.Betas(ctx)...)
+	}
+	for _, beta := range all {
 		if beta = strings.TrimSpace(beta); beta != "" && !slices.Contains(betas, beta) {
 			betas = append(betas, beta)
 		}
