@@ -92,14 +92,16 @@ func TestIngress(t *testing.T) {
 	}
 
 	t.Run("embeddings", func(t *testing.T) {
-		for _, base64 := range []bool{false, true} {
-			body := dict{"model": "openai-embedding", "input": []any{"Oslo", "Bergen"}}
-			if base64 {
-				body["encoding_format"] = "base64"
-			}
-			status, answer, _ := post(t, url+"/v1/embeddings", body)
-			if err := wiregrammar.Embeddings(answer, base64); err != nil || status != http.StatusOK {
-				t.Errorf("HTTP %d: %v\n%.1000s", status, err, answer)
+		for _, input := range []any{[]any{"Oslo", "Bergen"}, []any{15339, 1917}, []any{[]any{15339}, []any{1917}}} {
+			for _, base64 := range []bool{false, true} {
+				body := dict{"model": "openai-embedding", "input": input}
+				if base64 {
+					body["encoding_format"] = "base64"
+				}
+				status, answer, _ := post(t, url+"/v1/embeddings", body)
+				if err := wiregrammar.Embeddings(answer, base64); err != nil || status != http.StatusOK {
+					t.Errorf("%v: HTTP %d: %v\n%.1000s", input, status, err, answer)
+				}
 			}
 		}
 		for _, wrong := range []any{nil, 3, "", []any{}, []any{""}, []any{3.5}} {

@@ -87,10 +87,17 @@ var egress = []string{"openai-chat", "openai-responses", "ant-messages", "google
 // simulated serves the simulated providers, under the names of the client types that ask them.
 func simulated(t *testing.T) (models []config.Model) {
 	t.Helper()
+	return simulatedBehind(t, func(provider http.Handler) http.Handler { return provider })
+}
+
+// simulatedBehind is simulated with something in front of each provider.
+func simulatedBehind(t *testing.T, front func(http.Handler) http.Handler) (models []config.Model) {
+	t.Helper()
 	o := simulate.Options{Key: "upstream-key"}
 	google := simulate.Gemini(o)
 	providers, err := simulate.Start(t.Context(), map[string]http.Handler{
-		"openai-chat": simulate.Chat(o), "openai-responses": simulate.Responses(o), "ant-messages": simulate.Messages(o), "google-genai": google, "google-official": google,
+		"openai-chat": front(simulate.Chat(o)), "openai-responses": front(simulate.Responses(o)), "ant-messages": front(simulate.Messages(o)),
+		"google-genai": front(google), "google-official": front(google),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -27,12 +27,19 @@ func (c *call) answerIngress() {
 	if !ok {
 		return
 	}
-	env := &ingress.Env{Peer: c.row.peer, Caller: c.caller, Store: c.store, RequestID: c.id, Now: c.began}
+	env := &ingress.Env{Peer: c.row.peer, Caller: c.caller, Store: c.store, RequestID: c.id, Now: c.began, Fetch: c.files().fetch}
 	request, err := asked.Read(c.r.Context(), env)
 	if err == nil {
 		err = c.fits(request)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errShutdown):
+		c.fail(err)
+		return
+	case errors.Is(err, context.Canceled): // the caller left while a file was fetched
+		c.err, c.outcome = err, outcomeDisconnect
+		return
+	case err != nil:
 		c.refuse(metrics.InvalidRequest, err)
 		return
 	}

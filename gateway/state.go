@@ -17,6 +17,7 @@ import (
 	"github.com/prism-shadow/mmsp-go/auto"
 	"github.com/prism-shadow/mmsp-go/gateway/config"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/internal/fetch"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 	"github.com/prism-shadow/mmsp-go/internal/upstream"
 	"github.com/prism-shadow/mmsp-go/registry"
@@ -24,13 +25,14 @@ import (
 
 // state is everything that a configuration decides. It does not change once it serves.
 type state struct {
-	config *config.Config
-	http   *http.Client
-	limits mmsp.HTTPOptions
-	rows   map[string]*row
-	listed []string // what GET /v1/models shows, in table order
-	keys   [][sha256.Size]byte
-	own    []Own
+	config  *config.Config
+	http    *http.Client
+	limits  mmsp.HTTPOptions
+	rows    map[string]*row
+	fetcher *fetch.Fetcher // of files that requests name by URL
+	listed  []string       // what GET /v1/models shows, in table order
+	keys    [][sha256.Size]byte
+	own     []Own
 
 	getenv   func(string) string // nil: os.Getenv
 	families *families           // serves whole families by their own ids; nil with a models table
@@ -82,6 +84,7 @@ func (e *TableError) Unwrap() (rows []error) {
 // newState builds the rows. The connections of old are kept where the limits that they were made with are the same.
 func newState(c *config.Config, old *state, own []Own) (*state, error) {
 	s := &state{config: c, rows: map[string]*row{}, limits: httpOptions(c), own: own}
+	s.fetcher = fetch.New(fetch.Options{AllowPrivate: c.HTTP.Fetch.AllowPrivate, MaxBytes: c.HTTP.Fetch.MaxBytes})
 	if old != nil && sameLimits(old.limits, s.limits) {
 		s.http = old.http
 	} else {

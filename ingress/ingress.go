@@ -7,6 +7,7 @@
 package ingress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/internal/images"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
@@ -72,6 +74,29 @@ type Env struct {
 	Store     carry.Store // never nil
 	RequestID string
 	Now       time.Time
+	// Fetch downloads the file at a URL, which stands at a path of the body. The error is an *mmsp.InvalidRequestError at
+	// the path, or that of ctx.
+	Fetch func(ctx context.Context, path, url string) (*File, error)
+}
+
+// File is a file that the request names by URL.
+type File struct {
+	Data      []byte
+	MediaType string
+	Name      string // as its server has it; empty: it has none
+}
+
+// DataURL returns the file as a data URL.
+func (f *File) DataURL() string {
+	return images.DataURL(f.MediaType, f.Data)
+}
+
+// Item makes an item of the file: a picture or a document, which has the caller's name for it if there is one.
+func (f *File) Item(name string) mmsp.Item {
+	if strings.HasPrefix(f.MediaType, "image/") {
+		return mmsp.ImageURL(f.DataURL())
+	}
+	return mmsp.InlineData(f.Data, f.MediaType, cmp.Or(name, f.Name))
 }
 
 // Request is a request in MMSP's terms.

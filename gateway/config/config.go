@@ -130,7 +130,7 @@ func EndpointNames() (names []string) {
 	return names
 }
 
-// Fetch bounds the fetching of images that a request names by URL.
+// Fetch bounds the fetching of images and files that a request names by URL.
 type Fetch struct {
 	AllowPrivate bool  `yaml:"allow_private"` // URLs may name private, loopback or link-local addresses
 	MaxBytes     int64 `yaml:"max_bytes" min:"1"`

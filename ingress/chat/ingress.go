@@ -48,7 +48,7 @@ func (c *call) Streams() bool { return c.body.Stream }
 func (c *call) Counts() bool  { return false }
 
 // Read turns the body into MMSP's terms.
-func (c *call) Read(_ context.Context, env *ingress.Env) (*ingress.Request, error) {
+func (c *call) Read(ctx context.Context, env *ingress.Env) (*ingress.Request, error) {
 	id := strings.TrimPrefix(env.RequestID, "req_")
 	if id == "" {
 		id = rand.Text()
@@ -59,7 +59,7 @@ func (c *call) Read(_ context.Context, env *ingress.Env) (*ingress.Request, erro
 		custom: customTools(c.body.Tools),
 	}
 	c.chunks = openaichat.NewChunks("chatcmpl-"+id, c.created, c.model, c.body.IncludeUsage)
-	return read(c.body, env.Peer)
+	return read(ctx, c.body, env)
 }
 
 // customTools are the names of the tools whose input is a text; nil: none is.

@@ -1,23 +1,23 @@
 package chat
 
 import (
+	"cmp"
+	"context"
 	"encoding/base64"
 	"fmt"
-	"mime"
-	"net/http"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/internal/images"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 	"github.com/prism-shadow/mmsp-go/wire/openaichat"
 )
 
 // read turns a body into MMSP's terms.
-func read(body *openaichat.Body, peer carry.Peer) (*ingress.Request, error) {
+func read(ctx context.Context, body *openaichat.Body, env *ingress.Env) (*ingress.Request, error) {
 	request := &ingress.Request{}
 	if err := readConfig(body, request); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func read(body *openaichat.Body, peer carry.Peer) (*ingress.Request, error) {
 			}
 		case "user":
 			for p := range turn.Parts {
-				item, err := readUserPart(&turn.Parts[p])
+				item, err := readUserPart(ctx, &turn.Parts[p], env)
 				if err != nil {
 					return nil, err
 				}
@@ -43,14 +43,14 @@ func read(body *openaichat.Body, peer carry.Peer) (*ingress.Request, error) {
 				}
 			}
 		case "assistant":
-			for _, p := range readAssistant(turn, i, peer, &calls) {
+			for _, p := range readAssistant(turn, i, env.Peer, &calls) {
 				conversation.Add(mmsp.RoleAssistant, p.path, p.item)
 			}
 		case "tool":
 			if !calls.ids[turn.ToolCallID] {
 				return nil, ingress.Invalid(at+".tool_call_id", fmt.Sprintf("no call before it has the id %.64q", turn.ToolCallID))
 			}
-			item, err := readResult(turn.ToolCallID, turn.Parts)
+			item, err := readResult(ctx, turn.ToolCallID, turn.Parts, env)
 			if err != nil {
 				return nil, err
 			}
@@ -60,7 +60,7 @@ func read(body *openaichat.Body, peer carry.Peer) (*ingress.Request, error) {
 			if id == "" {
 				return nil, ingress.Invalid(at+".name", fmt.Sprintf("no function_call before it calls %.64q", turn.Name))
 			}
-			item, err := readResult(id, turn.Parts)
+			item, err := readResult(ctx, id, turn.Parts, env)
 			if err != nil {
 				return nil, err
 			}
@@ -82,7 +82,7 @@ type callsSoFar struct {
 	invented  map[string]bool   // which the body does not say
 }
 
-func readUserPart(part *openaichat.TurnPart) (mmsp.Item, error) {
+func readUserPart(ctx context.Context, part *openaichat.TurnPart, env *ingress.Env) (mmsp.Item, error) {
 	switch part.Type {
 	case "image_url":
 		if err := checkImageURL(part); err != nil {
@@ -94,7 +94,11 @@ func readUserPart(part *openaichat.TurnPart) (mmsp.Item, error) {
 	case "input_audio":
 		return mmsp.InlineData(part.Data, map[string]string{"wav": "audio/wav", "mp3": "audio/mpeg"}[part.Format], ""), nil
 	case "file":
-		return mmsp.InlineData(part.Data, fileType(part), part.Filename), nil
+		file, err := readFile(ctx, part, env)
+		if err != nil {
+			return mmsp.Item{}, err
+		}
+		return file.Item(part.Filename), nil
 	}
 	return mmsp.Text(part.Text), nil
 }
@@ -107,21 +111,17 @@ func checkImageURL(part *openaichat.TurnPart) error {
 	return nil
 }
 
-// fileType is the type that a file's data URL says, or its name, or its first bytes.
-func fileType(part *openaichat.TurnPart) string {
-	guess := part.MimeType
-	if guess == "" {
-		guess = mime.TypeByExtension(path.Ext(part.Filename))
+// readFile returns a file, whose data URL says its type, or its name does, or its first bytes. Some gateways of the protocol
+// take a URL in the place of the bytes.
+func readFile(ctx context.Context, part *openaichat.TurnPart, env *ingress.Env) (*ingress.File, error) {
+	if part.URL != "" {
+		return env.Fetch(ctx, part.Path+".file.file_data", part.URL)
 	}
-	if guess == "" {
-		guess = http.DetectContentType(part.Data)
-	}
-	guess, _, _ = strings.Cut(guess, ";")
-	return guess
+	return &ingress.File{Data: part.Data, MediaType: cmp.Or(part.MimeType, images.TypeOf(part.Filename, part.Data))}, nil
 }
 
 // readResult joins the texts of a tool's message; pictures and documents become its images.
-func readResult(id string, parts []openaichat.TurnPart) (mmsp.Item, error) {
+func readResult(ctx context.Context, id string, parts []openaichat.TurnPart, env *ingress.Env) (mmsp.Item, error) {
 	var texts, urls []string
 	for i := range parts {
 		switch part := &parts[i]; part.Type {
@@ -131,7 +131,11 @@ func readResult(id string, parts []openaichat.TurnPart) (mmsp.Item, error) {
 			}
 			urls = append(urls, part.URL)
 		case "file":
-			urls = append(urls, "data:"+fileType(part)+";base64,"+base64.StdEncoding.EncodeToString(part.Data))
+			file, err := readFile(ctx, part, env)
+			if err != nil {
+				return mmsp.Item{}, err
+			}
+			urls = append(urls, file.DataURL())
 		default:
 			texts = append(texts, part.Text)
 		}

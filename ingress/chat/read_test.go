@@ -10,6 +10,7 @@ import (
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/ingress/ingresstest"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
@@ -22,7 +23,7 @@ var (
 )
 
 func envFor(peer carry.Peer) *ingress.Env {
-	return &ingress.Env{Peer: peer, RequestID: "req_a1", Now: time.Unix(1790000000, 0)}
+	return &ingress.Env{Peer: peer, RequestID: "req_a1", Now: time.Unix(1790000000, 0), Fetch: ingresstest.Fetch}
 }
 
 // ask parses and reads a body as the gateway does.
@@ -85,6 +86,17 @@ func TestRead(t *testing.T) {
 			`{"role":"user","content_items":[{"type":"text.done","text":"what"},{"type":"image_url.done","image_url":"https://x.test/a.png","detail":"high"},{"type":"image_url.done","image_url":"data:image/png;base64,AA=="},` +
 				`{"type":"inline_data.done","data":"UklGRg==","mime_type":"audio/wav"},{"type":"inline_data.done","data":"SUQz","mime_type":"audio/mpeg"},` +
 				`{"type":"inline_data.done","data":"JVBERi0=","mime_type":"application/pdf","filename":"a.pdf"},{"type":"inline_data.done","data":"JVBERi0=","mime_type":"application/pdf"},{"type":"inline_data.done","data":"aGk=","mime_type":"text/plain","filename":"n.txt"}]}` + "\n",
+		},
+		{
+			"files by URL",
+			`{"model":"m","messages":[{"role":"user","content":[{"type":"file","file":{"file_data":"https://files.test/a.pdf"}},{"type":"file","file":{"filename":"b.pdf","file_data":"https://files.test/a.pdf"}},` +
+				`{"type":"file","file":{"file_data":"https://files.test/a.png"}}]},{"role":"assistant","tool_calls":[{"id":"c1","function":{"name":"f","arguments":""}}]},` +
+				`{"role":"tool","tool_call_id":"c1","content":[{"type":"file","file":{"file_data":"https://files.test/a.pdf"}}]}]}`,
+			chatPeer,
+			`{"role":"user","content_items":[{"type":"inline_data.done","data":"JVBERi0=","mime_type":"application/pdf","filename":"a.pdf"},{"type":"inline_data.done","data":"JVBERi0=","mime_type":"application/pdf","filename":"b.pdf"},` +
+				`{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="}]}` + "\n" +
+				`{"role":"assistant","content_items":[{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"c1"}]}` + "\n" +
+				`{"role":"user","content_items":[{"type":"tool_result.done","text":"","images":["data:application/pdf;base64,JVBERi0="],"tool_call_id":"c1"}]}` + "\n",
 		},
 		{
 			"calls and results",
@@ -245,7 +257,8 @@ func TestReadRefuses(t *testing.T) {
 		{message(`{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"AA==","format":"ogg"}}]}`), "messages[0].content[0].input_audio.format", "one of wav"},
 		{message(`{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"!","format":"wav"}}]}`), "messages[0].content[0].input_audio.data", "base64"},
 		{message(`{"role":"user","content":[{"type":"file","file":{"file_id":"file-1"}}]}`), "messages[0].content[0].file.file_id", "file ids of a provider"},
-		{message(`{"role":"user","content":[{"type":"file","file":{"file_data":"https://x.test/a.pdf"}}]}`), "messages[0].content[0].file.file_data", "not fetched"},
+		{message(`{"role":"user","content":[{"type":"file","file":{"file_data":"https://x.test/a.pdf"}}]}`), "messages[0].content[0].file.file_data", "nothing is there"},
+		{message(`{"role":"user","content":[{"type":"file","file":{"file_data":"file:///etc/passwd"}}]}`), "messages[0].content[0].file.file_data", "nothing is there"},
 		{message(`{"role":"user","content":[{"type":"file","file":{"file_data":"data:text/plain,hi"}}]}`), "messages[0].content[0].file.file_data", "in base64"},
 		{message(`{"role":"user","content":[{"type":"file","file":{}}]}`), "messages[0].content[0].file.file_data", "bytes are wanted"},
 		{message(call + `,{"role":"tool","content":"x"}`), "messages[1].tool_call_id", "the id of a call"},

@@ -45,10 +45,17 @@ func (c call) Counts() bool  { return false }
 // Read turns the body into MMSP's terms.
 func (c call) Read(context.Context, *ingress.Env) (*ingress.Request, error) {
 	request := &ingress.Request{Embeds: true}
-	for i, text := range c.body.Input {
+	for i, input := range c.body.Input {
 		path := "input"
 		if !c.body.Single {
 			path = fmt.Sprintf("input[%d]", i)
+		}
+		text := input.Text
+		if input.Tokens != nil {
+			var err error
+			if text, err = decode(input.Tokens, path); err != nil {
+				return nil, err
+			}
 		}
 		request.Messages = append(request.Messages, mmsp.UserMessage(mmsp.Text(text)))
 		request.Paths = append(request.Paths, []string{path})

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,7 +55,38 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestTokens: the tokens are those that OpenAI's own library makes of these texts.
+func TestTokens(t *testing.T) {
+	for _, c := range []struct {
+		input string
+		texts []string
+		path  string // of the last
+	}{
+		{`[15339,1917]`, []string{"hello world"}, "input"},
+		{`[[83,1609,5963,374,2294,0],[15339,1917]]`, []string{"tiktoken is great!", "hello world"}, "input[1]"},
+		{`["a",[15339]]`, []string{"a", "hello"}, "input[1]"},
+		{`[33334,45918,243,21990,9080,33334,62004,16556,78699]`, []string{"お誕生日おめでとう"}, "input"},
+		{`[[33334,45918],[243,21990]]`, []string{"お\ufffd", "\ufffd生"}, "input[1]"}, // cut within a character
+		{`[243]`, []string{"\ufffd"}, "input"},
+		{`[220]`, []string{" "}, "input"},
+	} {
+		_, request, err := ask(`{"model":"m","input":` + c.input + `}`)
+		if err != nil {
+			t.Errorf("%s: %v", c.input, err)
+			continue
+		}
+		var texts []string
+		for i := range request.Messages {
+			texts = append(texts, request.Messages[i].ContentItems[0].Text)
+		}
+		if path := request.Paths[len(texts)-1][0]; !slices.Equal(texts, c.texts) || path != c.path {
+			t.Errorf("%s: %q at %s", c.input, texts, path)
+		}
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
+	repeated := func(token string, n int) string { return `[` + strings.Repeat(token+",", n-1) + token + `]` }
 	many := `["a"` + strings.Repeat(`,"a"`, openaiembedding.MaxInputs) + `]`
 	for _, c := range []struct{ body, param, says string }{
 		{`{"input":"a"}`, "model", "name of a model"},
@@ -66,8 +98,20 @@ func TestReadRefuses(t *testing.T) {
 		{`{"model":"m","input":["a","b",""]}`, "input[2]", "not an empty one"},
 		{`{"model":"m","input":["a",null]}`, "input[1]", "a text is wanted"},
 		{`{"model":"m","input":["a",true]}`, "input[1]", "a string"},
-		{`{"model":"m","input":[1,2]}`, "input", "tokenizer"},
-		{`{"model":"m","input":[[1,2]]}`, "input", "tokenizer"},
+		{`{"model":"m","input":[[1],"a",[]]}`, "input[2]", "not of an empty one"},
+		{`{"model":"m","input":[1,"a"]}`, "input[1]", "an integer"},
+		{`{"model":"m","input":[1,null]}`, "input[1]", "a token is wanted"},
+		{`{"model":"m","input":[1,[2]]}`, "input[1]", "an integer"},
+		{`{"model":"m","input":[[1,-1]]}`, "input[0][1]", "an integer from 0"},
+		{`{"model":"m","input":[[1,1.5]]}`, "input[0][1]", "an integer"},
+		{`{"model":"m","input":[1,1e30]}`, "input[1]", "an integer"},
+		{`{"model":"m","input":[[1],[[1]]]}`, "input[1][0]", "an integer"},
+		{`{"model":"m","input":[[1],[2],[3],[15339,1917,100256]]}`, "input[3][2]", "100256 is no token of the vocabulary cl100k_base"},
+		{`{"model":"m","input":[15339,100257]}`, "input[1]", "100257 is no token"}, // one that stands for no text
+		{`{"model":"m","input":` + repeated("1", openaiembedding.MaxTokens+1) + `}`, "input", "at most 8192 tokens"},
+		{`{"model":"m","input":[[1],` + repeated("1", openaiembedding.MaxTokens+1) + `]}`, "input[1]", "at most 8192 tokens"},
+		{`{"model":"m","input":` + repeated(repeated("1", 8000), 38) + `}`, "input", "at most 300000 tokens"},
+		{`{"model":"m","input":` + repeated("[1]", openaiembedding.MaxInputs+1) + `}`, "input", "at most 2048"},
 		{`{"model":"m","input":` + many + `}`, "input", "at most 2048"},
 		{`{"model":"m","input":"a","encoding_format":"int8"}`, "encoding_format", "one of float, base64"},
 		{`{"model":"m","input":"a","dimensions":0}`, "dimensions", "from 1"},

@@ -101,10 +101,10 @@ func (c *call) Model() string { return c.model }
 func (c *call) Streams() bool { return c.verb == verbStream }
 func (c *call) Counts() bool  { return c.verb == verbCount }
 
-func (c *call) Read(_ context.Context, env *ingress.Env) (*ingress.Request, error) {
+func (c *call) Read(ctx context.Context, env *ingress.Env) (*ingress.Request, error) {
 	c.env = env
 	if c.embeddings != nil {
-		return c.readEmbeddings()
+		return c.readEmbeddings(ctx)
 	}
-	return c.readBody()
+	return c.readBody(ctx)
 }

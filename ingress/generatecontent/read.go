@@ -2,7 +2,8 @@ package generatecontent
 
 import (
 	"bytes"
-	"encoding/base64"
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/internal/images"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 	"github.com/prism-shadow/mmsp-go/wire/genai"
 )
@@ -29,6 +31,7 @@ const sealedPrefix = "bW1zcDEu"
 
 // reader turns contents into messages.
 type reader struct {
+	ctx          context.Context
 	env          *ingress.Env
 	conversation ingress.Conversation
 	dropped      []string
@@ -52,9 +55,9 @@ type pendingCall struct {
 	answered    bool
 }
 
-func (c *call) readBody() (*ingress.Request, error) {
+func (c *call) readBody(ctx context.Context) (*ingress.Request, error) {
 	body := c.body
-	r := &reader{env: c.env, known: map[string]bool{}, invented: map[string]bool{}, dropped: slices.Concat(body.Hosted, body.Generation.Ignored)}
+	r := &reader{ctx: ctx, env: c.env, known: map[string]bool{}, invented: map[string]bool{}, dropped: slices.Concat(body.Hosted, body.Generation.Ignored)}
 	for _, text := range body.System {
 		r.conversation.System(text)
 	}
@@ -204,11 +207,10 @@ func (r *reader) proof(part *genai.InputPart, kind string) (fidelity mmsp.Fideli
 // data reads a picture or a document. What the model made itself comes back as such.
 func (r *reader) data(part *genai.InputPart, role mmsp.Role) (mmsp.Item, error) {
 	if part.Kind == "fileData" {
-		address, err := fileURL(part)
-		return mmsp.ImageURL(address), err
+		return r.remote(part)
 	}
 	if role == mmsp.RoleUser && isPicture(part.MimeType) {
-		return mmsp.ImageURL(dataURL(part)), nil
+		return mmsp.ImageURL(images.DataURL(part.MimeType, part.Data)), nil
 	}
 	item := mmsp.InlineData(part.Data, part.MimeType, part.DisplayName)
 	if role == mmsp.RoleAssistant {
@@ -228,31 +230,33 @@ func isPicture(mimeType string) bool {
 	})
 }
 
-func dataURL(part *genai.InputPart) string {
-	return "data:" + part.MimeType + ";base64," + base64.StdEncoding.EncodeToString(part.Data)
-}
-
-// fileURL returns the address of a picture on the web. Anything else would be a file of a provider, or one that only Google
-// reads from where it is.
-func fileURL(part *genai.InputPart) (string, error) {
-	invalid := func(reason string) (string, error) {
-		return "", ingress.Invalid(part.Path+".fileData.fileUri", reason)
-	}
+// remote reads fileData. The address of what is said to be a picture goes on as it is; any other file is fetched, and is of
+// the type that the caller says. What only Google could read is refused: files that it stores, and videos of YouTube.
+func (r *reader) remote(part *genai.InputPart) (mmsp.Item, error) {
+	at := part.Path + ".fileData.fileUri"
 	address, err := url.Parse(part.FileURI)
 	if err != nil || address.Host == "" || address.Scheme != "https" && address.Scheme != "http" {
-		return invalid("fileData: an http or https address is wanted; file ids of a provider are not known here")
+		return mmsp.Item{}, ingress.Invalid(at, "fileData: an http or https address is wanted; file ids of a provider are not known here")
 	}
-	if strings.EqualFold(address.Hostname(), "generativelanguage.googleapis.com") {
-		return invalid("fileData: files of a provider are not known here; inlineData carries their bytes")
+	switch host := strings.ToLower(address.Hostname()); {
+	case host == "generativelanguage.googleapis.com":
+		return mmsp.Item{}, ingress.Invalid(at, "fileData: files of a provider are not known here; inlineData carries their bytes")
+	case host == "youtu.be" || strings.HasSuffix("."+host, ".youtube.com"):
+		return mmsp.Item{}, ingress.Invalid(at, "fileData: videos of YouTube cannot be fetched; inlineData carries the bytes of others")
 	}
 	picture := isPicture(part.MimeType)
 	if part.MimeType == "" {
 		picture = slices.Contains([]string{".png", ".jpg", ".jpeg", ".webp", ".gif", ".heic", ".heif", ".avif", ".bmp"}, strings.ToLower(path.Ext(address.Path)))
 	}
-	if !picture {
-		return invalid("fileData: addresses of pictures alone are read; inlineData carries the bytes of other files")
+	if picture {
+		return mmsp.ImageURL(part.FileURI), nil
 	}
-	return part.FileURI, nil
+	file, err := r.env.Fetch(r.ctx, at, part.FileURI)
+	if err != nil {
+		return mmsp.Item{}, err
+	}
+	file.MediaType = cmp.Or(part.MimeType, file.MediaType)
+	return file.Item(part.DisplayName), nil
 }
 
 // functionCall reads a call; id is what it gets where it has none.
@@ -296,13 +300,16 @@ func (r *reader) functionResponse(part *genai.InputPart) error {
 	for i := range part.Parts {
 		switch inside := &part.Parts[i]; inside.Kind {
 		case "inlineData":
-			pictures = append(pictures, dataURL(inside))
+			pictures = append(pictures, images.DataURL(inside.MimeType, inside.Data))
 		case "fileData":
-			address, err := fileURL(inside)
+			item, err := r.remote(inside)
 			if err != nil {
 				return err
 			}
-			pictures = append(pictures, address)
+			if item.Type == mmsp.InlineDataDone {
+				item.ImageURL = images.DataURL(item.MimeType, item.Data)
+			}
+			pictures = append(pictures, item.ImageURL)
 		}
 	}
 	text, failed := resultText(part.Response)
@@ -421,7 +428,7 @@ func (c *call) readTools(request *ingress.Request) error {
 }
 
 // readEmbeddings makes a message of each content to embed.
-func (c *call) readEmbeddings() (*ingress.Request, error) {
+func (c *call) readEmbeddings(ctx context.Context) (*ingress.Request, error) {
 	request := &ingress.Request{Embeds: true}
 	var dimensions *int64
 	for i := range c.embeddings {
@@ -434,7 +441,7 @@ func (c *call) readEmbeddings() (*ingress.Request, error) {
 			return nil, ingress.Invalid(at("outputDimensionality"), "all vectors of a batch have one length")
 		}
 		dimensions = e.Dimensions
-		r := &reader{env: c.env}
+		r := &reader{ctx: ctx, env: c.env}
 		e.Content.Role = "user" // whoever says it
 		for j := range e.Content.Parts {
 			if part := &e.Content.Parts[j]; !slices.Contains([]string{"", "text", "inlineData", "fileData"}, part.Kind) {

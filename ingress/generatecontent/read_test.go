@@ -15,6 +15,7 @@ import (
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/ingress/ingresstest"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
@@ -34,7 +35,7 @@ func read(peer carry.Peer, target, body string) (*ingress.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return call.Read(context.Background(), &ingress.Env{Peer: peer, RequestID: "req-1"})
+	return call.Read(context.Background(), &ingress.Env{Peer: peer, RequestID: "req-1", Fetch: ingresstest.Fetch})
 }
 
 func envelope(e carry.Envelope) string {
@@ -102,8 +103,9 @@ tools: tools.function_declarations`,
 			{"inlineData":{"mimeType":"image/png","data":"iVBORw=="}},
 			{"inline_data":{"mime_type":"application/pdf","data":"JVBERg","display_name":"a.pdf"}},
 			{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a"}},
-			{"fileData":{"fileUri":"https://example.com/a.JPG"},"videoMetadata":{}}]}]}`,
-			`{"role":"user","content_items":[{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="},{"type":"inline_data.done","data":"JVBERg==","mime_type":"application/pdf","filename":"a.pdf"},{"type":"image_url.done","image_url":"https://example.com/a"},{"type":"image_url.done","image_url":"https://example.com/a.JPG"}]} @contents[0].parts[0] contents[0].parts[1] contents[0].parts[2] contents[0].parts[3]`,
+			{"fileData":{"fileUri":"https://example.com/a.JPG"},"videoMetadata":{}},
+			{"fileData":{"fileUri":"https://files.test/a.pdf"}},{"file_data":{"mime_type":"text/markdown","file_uri":"https://files.test/a.txt","display_name":"b.md"}}]}]}`,
+			`{"role":"user","content_items":[{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="},{"type":"inline_data.done","data":"JVBERg==","mime_type":"application/pdf","filename":"a.pdf"},{"type":"image_url.done","image_url":"https://example.com/a"},{"type":"image_url.done","image_url":"https://example.com/a.JPG"},{"type":"inline_data.done","data":"JVBERi0=","mime_type":"application/pdf","filename":"a.pdf"},{"type":"inline_data.done","data":"aGk=","mime_type":"text/markdown","filename":"b.md"}]} @contents[0].parts[0] contents[0].parts[1] contents[0].parts[2] contents[0].parts[3] contents[0].parts[4] contents[0].parts[5]`,
 		},
 		{
 			"what a stream of the model left in a chat is one item", google, `{"contents":[{"parts":[{"text":"q"}]},
@@ -161,11 +163,11 @@ prefill`,
 			{"parts":[
 				{"functionResponse":{"name":"f","response":{"result": [1, 2e400]}}},
 				{"functionResponse":{"name":"f","response":{"result":"a","more":1}}},
-				{"functionResponse":{"name":"f","parts":[{"inlineData":{"mimeType":"image/png","data":"iVBORw=="}},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a"}}]}},
+				{"functionResponse":{"name":"f","parts":[{"inlineData":{"mimeType":"image/png","data":"iVBORw=="}},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a"}},{"fileData":{"fileUri":"https://files.test/a.pdf"}}]}},
 				{"functionResponse":{"name":"f","response":{}}}]}]}`,
 			`{"role":"user","content_items":[{"type":"text.done","text":"q"}]} @contents[0].parts[0]
 {"role":"assistant","content_items":[{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"call_1_0"},{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"call_1_1"},{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"call_1_2"},{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"call_1_3"}]} @contents[1].parts[0] contents[1].parts[1] contents[1].parts[2] contents[1].parts[3]
-{"role":"user","content_items":[{"type":"tool_result.done","text":"{\"result\":[1,2e400]}","tool_call_id":"call_1_0"},{"type":"tool_result.done","text":"{\"result\":\"a\",\"more\":1}","tool_call_id":"call_1_1"},{"type":"tool_result.done","text":"","images":["data:image/png;base64,iVBORw==","https://example.com/a"],"tool_call_id":"call_1_2"},{"type":"tool_result.done","text":"{}","tool_call_id":"call_1_3"}]} @contents[2].parts[0] contents[2].parts[1] contents[2].parts[2] contents[2].parts[3]`,
+{"role":"user","content_items":[{"type":"tool_result.done","text":"{\"result\":[1,2e400]}","tool_call_id":"call_1_0"},{"type":"tool_result.done","text":"{\"result\":\"a\",\"more\":1}","tool_call_id":"call_1_1"},{"type":"tool_result.done","text":"","images":["data:image/png;base64,iVBORw==","https://example.com/a","data:application/pdf;base64,JVBERi0="],"tool_call_id":"call_1_2"},{"type":"tool_result.done","text":"{}","tool_call_id":"call_1_3"}]} @contents[2].parts[0] contents[2].parts[1] contents[2].parts[2] contents[2].parts[3]`,
 		},
 		{
 			"a synthesized id is taken", openai, `{"contents":[{"parts":[{"text":"q"}]},{"role":"model","parts":[{"functionCall":{"id":"call_1_1","name":"f"}},{"functionCall":{"name":"f"}}]},{"parts":[
@@ -276,8 +278,12 @@ func TestReadRefuses(t *testing.T) {
 		{"generateContent", `{"contents":[{"parts":[{"fileData":{"mimeType":"image/png"}}]}]}`, "contents[0].parts[0].fileData.fileUri", "address"},
 		{"generateContent", `{"contents":[{"parts":[{"fileData":{"mimeType":"image/png","fileUri":"gs://a/b"}}]}]}`, "contents[0].parts[0].fileData.fileUri", "fileData"},
 		{"generateContent", `{"contents":[{"parts":[{"fileData":{"mimeType":"image/png","fileUri":"https://generativelanguage.googleapis.com/v1beta/files/x"}}]}]}`, "contents[0].parts[0].fileData.fileUri", "files of a provider"},
-		{"generateContent", `{"contents":[{"parts":[{"fileData":{"fileUri":"https://www.youtube.com/watch?v=x"}}]}]}`, "contents[0].parts[0].fileData.fileUri", "pictures alone"},
-		{"generateContent", `{"contents":[{"parts":[{"fileData":{"mimeType":"application/pdf","fileUri":"https://example.com/a.png"}}]}]}`, "contents[0].parts[0].fileData.fileUri", "pictures alone"},
+		{"generateContent", `{"contents":[{"parts":[{"fileData":{"fileUri":"https://www.youtube.com/watch?v=x"}}]}]}`, "contents[0].parts[0].fileData.fileUri", "YouTube"},
+		{"generateContent", `{"contents":[{"parts":[{"fileData":{"mimeType":"video/mp4","fileUri":"https://YouTu.be/x"}}]}]}`, "contents[0].parts[0].fileData.fileUri", "YouTube"},
+		{"generateContent", `{"contents":[{"parts":[{"fileData":{"mimeType":"video/mp4","fileUri":"https://youtube.com/x"}}]}]}`, "contents[0].parts[0].fileData.fileUri", "YouTube"},
+		{"generateContent", `{"contents":[{"parts":[{"fileData":{"mimeType":"application/pdf","fileUri":"gs://a/b.pdf"}}]}]}`, "contents[0].parts[0].fileData.fileUri", "http or https"},
+		{"generateContent", `{"contents":[{"parts":[{"fileData":{"mimeType":"application/pdf","fileUri":"files/x"}}]}]}`, "contents[0].parts[0].fileData.fileUri", "http or https"},
+		{"generateContent", `{"contents":[{"parts":[{"fileData":{"mimeType":"application/pdf","fileUri":"https://example.com/a.png"}}]}]}`, "contents[0].parts[0].fileData.fileUri", "nothing is there"},
 		{"generateContent", `{"contents":[{"parts":[{"functionCall":{"name":"f"}}]}]}`, "contents[0].parts[0].functionCall", "turn of the model"},
 		{"generateContent", `{"contents":[{"role":"model","parts":[{"functionCall":{"args":{}}}]}]}`, "contents[0].parts[0].functionCall.name", "name"},
 		{"generateContent", `{"contents":[{"role":"model","parts":[{"functionCall":{"name":"f","args":"{}"}}]}]}`, "contents[0].parts[0].functionCall.args", "an object"},

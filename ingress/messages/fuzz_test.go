@@ -10,6 +10,7 @@ import (
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/ingress/ingresstest"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
@@ -18,7 +19,7 @@ import (
 func FuzzRead(f *testing.F) {
 	sealed := carry.Seal(carry.Envelope{Issuer: geminiPeer, Kind: "text", Fidelity: mmsp.Fidelity(`{"signature":"x"}`), Owner: &carry.Owner{}}, carry.MaxInline)
 	for _, body := range []string{
-		turn("user", `[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw=="}},{"type":"document","source":{"type":"content","content":[{"type":"text","text":"a"}]},"title":"t","context":"c"}]`),
+		turn("user", `[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw=="}},{"type":"document","source":{"type":"content","content":[{"type":"text","text":"a"}]},"title":"t","context":"c"},{"type":"document","source":{"type":"url","url":"https://files.test/a.pdf"}}]`),
 		turn("user", `[{"type":"tool_result","tool_use_id":"a","content":[{"type":"search_result","source":"s","title":"t","content":[{"type":"text","text":"a"}]}],"is_error":true}]`),
 		turn("assistant", `[{"type":"thinking","thinking":"","signature":"`+sealed+`"},{"type":"text","text":" "},{"type":"redacted_thinking","data":"x"},{"type":"tool_use","id":"a","name":"f","input":{"a":1}},{"type":"server_tool_use"}]`),
 		`{"model":"m","max_tokens":4096,"system":[{"type":"text","text":"s"}],"messages":[{"role":"user","content":"a"},{"role":"system","content":"b"}],"thinking":{"type":"enabled","budget_tokens":2048},` +
@@ -40,7 +41,7 @@ func FuzzRead(f *testing.F) {
 			if err != nil {
 				return
 			}
-			request, err := c.Read(t.Context(), &ingress.Env{Peer: peer})
+			request, err := c.Read(t.Context(), &ingress.Env{Peer: peer, Fetch: ingresstest.Fetch})
 			if err != nil {
 				return
 			}

@@ -1,11 +1,13 @@
 package messages
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/ingress"
@@ -13,9 +15,9 @@ import (
 	"github.com/prism-shadow/mmsp-go/wire/anthropic"
 )
 
-func (c *call) Read(_ context.Context, env *ingress.Env) (*ingress.Request, error) {
+func (c *call) Read(ctx context.Context, env *ingress.Env) (*ingress.Request, error) {
 	c.peer = env.Peer
-	r := reader{peer: env.Peer}
+	r := reader{ctx: ctx, env: env}
 	for i := range c.body.System {
 		r.conversation.System(c.body.System[i].Text)
 	}
@@ -39,7 +41,8 @@ func (c *call) Read(_ context.Context, env *ingress.Env) (*ingress.Request, erro
 
 // reader gathers the turns.
 type reader struct {
-	peer         carry.Peer
+	ctx          context.Context
+	env          *ingress.Env
 	conversation ingress.Conversation
 	role         mmsp.Role // of the turn at hand
 	turn         []placed
@@ -71,7 +74,9 @@ func (r *reader) message(m *anthropic.BodyMessage) error {
 			r.conversation.System(b.Text)
 			continue
 		}
-		r.block(b)
+		if err := r.block(b); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -99,7 +104,7 @@ func (r *reader) add(path string, item mmsp.Item) {
 }
 
 // block adds the items of a block.
-func (r *reader) block(b *anthropic.BodyBlock) {
+func (r *reader) block(b *anthropic.BodyBlock) error {
 	switch b.Type {
 	case "text", "compaction":
 		r.add(b.Path, mmsp.Text(b.Text))
@@ -112,7 +117,7 @@ func (r *reader) block(b *anthropic.BodyBlock) {
 			r.add(b.Path, mmsp.ImageURL(pictureURL(&b.Source)))
 		}
 	case "document":
-		r.document(b)
+		return r.document(b)
 	case "thinking":
 		r.thinking(b.Path, b.Thinking, b.Signature)
 	case "redacted_thinking":
@@ -120,12 +125,17 @@ func (r *reader) block(b *anthropic.BodyBlock) {
 	case "tool_use":
 		r.add(b.Path, mmsp.ToolCall(b.ID, b.Name, string(b.Input)))
 	case "tool_result":
-		r.add(b.Path, r.toolResult(b))
+		item, err := r.toolResult(b)
+		if err != nil {
+			return err
+		}
+		r.add(b.Path, item)
 	}
+	return nil
 }
 
 // document adds a file, and what the caller says about it before.
-func (r *reader) document(b *anthropic.BodyBlock) {
+func (r *reader) document(b *anthropic.BodyBlock) error {
 	if b.Text != "" {
 		r.add(b.Path, mmsp.Text(b.Text))
 	}
@@ -133,7 +143,14 @@ func (r *reader) document(b *anthropic.BodyBlock) {
 	switch b.Source.Type {
 	case "base64":
 		r.add(b.Path, mmsp.InlineData(decode(b.Source.Data), b.Source.MediaType, b.Title))
-		return
+		return nil
+	case "url":
+		file, err := r.fetch(b)
+		if err != nil {
+			return err
+		}
+		r.add(b.Path, file.Item(b.Title))
+		return nil
 	case "content":
 		text = joinTexts(b.Source.Content)
 	}
@@ -145,12 +162,17 @@ func (r *reader) document(b *anthropic.BodyBlock) {
 			r.add(picture.Path, mmsp.ImageURL(pictureURL(&picture.Source)))
 		}
 	}
+	return nil
+}
+
+func (r *reader) fetch(b *anthropic.BodyBlock) (*ingress.File, error) {
+	return r.env.Fetch(r.ctx, b.Path+".source.url", b.Source.URL)
 }
 
 // thinking adds an item with its proof, or a proof that belongs to a neighbour. A value that the provider cannot have
 // issued leaves the item without one.
 func (r *reader) thinking(path, text, value string) {
-	e, ok := carry.Restore(carry.Messages, r.peer, value)
+	e, ok := carry.Restore(carry.Messages, r.env.Peer, value)
 	item := mmsp.Thinking(text)
 	switch {
 	case !ok:
@@ -167,7 +189,7 @@ func (r *reader) thinking(path, text, value string) {
 }
 
 // toolResult makes one text of all texts, those of documents too. Pictures and PDF stand beside it.
-func (r *reader) toolResult(b *anthropic.BodyBlock) mmsp.Item {
+func (r *reader) toolResult(b *anthropic.BodyBlock) (mmsp.Item, error) {
 	var texts, files []string
 	for i := range b.Content {
 		switch part := &b.Content[i]; {
@@ -182,6 +204,17 @@ func (r *reader) toolResult(b *anthropic.BodyBlock) mmsp.Item {
 		case part.Source.Type == "base64":
 			texts = append(texts, part.Text)
 			files = append(files, pictureURL(&part.Source))
+		case part.Source.Type == "url":
+			file, err := r.fetch(part)
+			if err != nil {
+				return mmsp.Item{}, err
+			}
+			texts = append(texts, part.Text)
+			if strings.HasPrefix(file.MediaType, "text/") && utf8.Valid(file.Data) {
+				texts = append(texts, cmp.Or(part.Title, file.Name), string(file.Data))
+			} else {
+				files = append(files, file.DataURL())
+			}
 		case part.Source.Type == "text":
 			texts = append(texts, part.Text, part.Title, part.Source.Data)
 		case part.Source.Type == "content":
@@ -195,7 +228,7 @@ func (r *reader) toolResult(b *anthropic.BodyBlock) mmsp.Item {
 	}
 	item := mmsp.ToolResult(b.ToolUseID, joinLines(texts), files...)
 	item.IsError = b.IsError
-	return item
+	return item, nil
 }
 
 func searchResult(b *anthropic.BodyBlock) string {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/ingress/ingresstest"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
@@ -40,7 +41,7 @@ func read(t *testing.T, peer carry.Peer, body string) *ingress.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := c.Read(t.Context(), &ingress.Env{Peer: peer})
+	request, err := c.Read(t.Context(), &ingress.Env{Peer: peer, Fetch: ingresstest.Fetch})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +95,15 @@ func TestReadMessages(t *testing.T) {
 				`{"type":"text.done","text":"about it"},{"type":"inline_data.done","data":"cGxhaW4=","mime_type":"text/plain"},` +
 				`{"type":"inline_data.done","data":"b25lCnR3bw==","mime_type":"text/plain"},{"type":"image_url.done","image_url":"data:image/png;base64,aQ=="},` +
 				`{"type":"inline_data.done","data":"dGhyZWU=","mime_type":"text/plain"}]}]`, "",
+		},
+		{
+			"documents by URL",
+			turn("user", `[{"type":"document","source":{"type":"url","url":"https://files.test/a.pdf"},"title":"Report","context":"about it"},{"type":"document","source":{"type":"url","url":"https://files.test/a.txt"}},`+
+				`{"type":"document","source":{"type":"url","url":"https://files.test/a.png"}},{"type":"tool_result","tool_use_id":"toolu_1","content":[`+
+				`{"type":"document","source":{"type":"url","url":"https://files.test/a.pdf"},"context":"about it"},{"type":"document","source":{"type":"url","url":"https://files.test/a.txt"}}]}]`),
+			`[{"role":"user","content_items":[{"type":"text.done","text":"about it"},{"type":"inline_data.done","data":"JVBERi0=","mime_type":"application/pdf","filename":"Report"},` +
+				`{"type":"inline_data.done","data":"aGk=","mime_type":"text/plain","filename":"a.txt"},{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="},` +
+				`{"type":"tool_result.done","text":"about it\na.txt\nhi","images":["data:application/pdf;base64,JVBERi0="],"tool_call_id":"toolu_1"}]}]`, "",
 		},
 		{
 			"a search result",
@@ -278,7 +288,10 @@ func TestBadRequests(t *testing.T) {
 		{turn("user", `[{"type":"image","source":{"type":"base64","media_type":"text/plain","data":"aQ=="}}]`), "messages[0].content[0].source.media_type a media type such as image/png or application/pdf is wanted"},
 		{turn("user", `[{"type":"image","source":{"type":"url","url":"file:///etc/passwd"}}]`), "messages[0].content[0].source.url an http, https or data URL is wanted"},
 		{turn("user", `[{"type":"image","source":{"type":"text","data":"a"}}]`), `messages[0].content[0].source.type "text" is no type of source of an image`},
-		{turn("user", `[{"type":"document","source":{"type":"url","url":"https://a.test/a.pdf"}}]`), "messages[0].content[0].source documents by URL are not fetched; send them as base64"},
+		{turn("user", `[{"type":"document","source":{"type":"url","url":"https://a.test/a.pdf"}}]`), "messages[0].content[0].source.url nothing is there"},
+		{turn("user", `[{"type":"document","source":{"type":"url"}}]`), "messages[0].content[0].source.url is required"},
+		{turn("user", `[{"type":"tool_result","tool_use_id":"a","content":[{"type":"document","source":{"type":"url","url":"https://a.test/a.pdf"}}]}]`), "messages[0].content[0].content[0].source.url nothing is there"},
+		{turn("user", `[{"type":"document","source":{"type":"file","file_id":"file_1"}}]`), "messages[0].content[0].source file ids of a provider are not known here; send the file as base64"},
 		{turn("user", `[{"type":"tool_use","id":"a","name":"f","input":{}}]`), "messages[0].content[0] a block of type tool_use does not stand in a message of role user"},
 		{turn("assistant", `[{"type":"tool_use","id":"a","name":"f","input":"{}"}]`), "messages[0].content[0].input an object is wanted"},
 		{turn("assistant", `[{"type":"tool_use","name":"f","input":{}}]`), "messages[0].content[0].id is required"},
@@ -306,7 +319,7 @@ func TestBadRequests(t *testing.T) {
 	} {
 		c, err := parse("/v1/messages", test.body)
 		if err == nil {
-			_, err = c.Read(t.Context(), &ingress.Env{Peer: anthropicPeer})
+			_, err = c.Read(t.Context(), &ingress.Env{Peer: anthropicPeer, Fetch: ingresstest.Fetch})
 		}
 		var invalid *mmsp.InvalidRequestError
 		if !errors.As(err, &invalid) {
@@ -328,7 +341,7 @@ func TestCount(t *testing.T) {
 	if got := string(c.Count(nil, 12)); got != `{"input_tokens":12}` {
 		t.Error(got)
 	}
-	request, err := c.Read(t.Context(), &ingress.Env{Peer: anthropicPeer})
+	request, err := c.Read(t.Context(), &ingress.Env{Peer: anthropicPeer, Fetch: ingresstest.Fetch})
 	if err != nil || request.Config.MaxTokens != nil {
 		t.Error(err, request)
 	}
@@ -483,7 +496,7 @@ func TestRecordedRequests(t *testing.T) {
 		}
 		c, err := parse("/v1/messages", body)
 		if err == nil {
-			_, err = c.Read(t.Context(), &ingress.Env{Peer: anthropicPeer})
+			_, err = c.Read(t.Context(), &ingress.Env{Peer: anthropicPeer, Fetch: ingresstest.Fetch})
 		}
 		if err != nil && !strings.Contains(err.Error(), "container_upload") {
 			t.Errorf("%s: %v", file, err)

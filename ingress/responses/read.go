@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/internal/images"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 	"github.com/prism-shadow/mmsp-go/wire/openairesponses"
 )
@@ -475,15 +475,11 @@ func (r *reading) hear(i *openairesponses.BodyItem) error {
 			item.Detail = part.Detail
 			r.talk.Add(mmsp.RoleUser, part.Path, item)
 		case "input_file":
-			data, mediaType, err := document(part)
+			file, err := r.file(part)
 			if err != nil {
 				return err
 			}
-			if strings.HasPrefix(mediaType, "image/") {
-				r.talk.Add(mmsp.RoleUser, part.Path, mmsp.ImageURL(dataURL(mediaType, data)))
-			} else {
-				r.talk.Add(mmsp.RoleUser, part.Path, mmsp.InlineData(data, mediaType, part.Filename))
-			}
+			r.talk.Add(mmsp.RoleUser, part.Path, file.Item(part.Filename))
 		case "input_audio":
 			data, err := decodeBase64(part.FileData)
 			if err != nil || len(data) == 0 {
@@ -512,11 +508,11 @@ func (r *reading) result(i *openairesponses.BodyItem) error {
 			}
 			images = append(images, part.ImageURL)
 		case "input_file":
-			data, mediaType, err := document(part)
+			file, err := r.file(part)
 			if err != nil {
 				return err
 			}
-			images = append(images, dataURL(mediaType, data))
+			images = append(images, file.DataURL())
 		default:
 			texts = append(texts, part.Text)
 		}
@@ -574,61 +570,38 @@ func image(part *openairesponses.BodyPart) error {
 	return nil
 }
 
-// document returns the bytes of a file and its type.
-func document(part *openairesponses.BodyPart) (data []byte, mediaType string, err error) {
+// file returns a file, wherever it is.
+func (r *reading) file(part *openairesponses.BodyPart) (*ingress.File, error) {
 	switch {
-	case part.FileData != "" && part.FileURL == "" && part.FileID == "":
 	case part.FileID != "":
-		return nil, "", ingress.Invalid(part.Path+".file_id", "input_file: file ids of a provider are not known here")
+		return nil, ingress.Invalid(part.Path+".file_id", "input_file: file ids of a provider are not known here")
+	case part.FileURL != "" && part.FileData != "":
+		return nil, ingress.Invalid(part.Path+".file_url", "input_file: file_data stands beside it, and one of the two is wanted")
 	case part.FileURL != "":
-		return nil, "", ingress.Invalid(part.Path+".file_url", "input_file: files are not fetched from URLs here; file_data is wanted")
-	default:
-		return nil, "", ingress.Invalid(part.Path+".file_data", "input_file: file_data is wanted")
+		return r.env.Fetch(r.ctx, part.Path+".file_url", part.FileURL)
+	case part.FileData == "":
+		return nil, ingress.Invalid(part.Path+".file_data", "input_file: file_data or file_url is wanted")
 	}
-	encoded := part.FileData
+	encoded, mediaType := part.FileData, ""
 	if strings.HasPrefix(encoded, "data:") {
 		head, rest, _ := strings.Cut(encoded, ",")
 		mediaType, _, _ = strings.Cut(strings.TrimPrefix(head, "data:"), ";")
 		mediaType = strings.ToLower(strings.TrimSpace(mediaType))
 		if !strings.HasSuffix(head, ";base64") {
-			return nil, "", ingress.Invalid(part.Path+".file_data", "the data URL is to be of base64")
+			return nil, ingress.Invalid(part.Path+".file_data", "the data URL is to be of base64")
 		}
 		encoded = rest
 	}
-	if data, err = decodeBase64(encoded); err != nil || len(data) == 0 {
-		return nil, "", ingress.Invalid(part.Path+".file_data", "base64 is wanted")
+	data, err := decodeBase64(encoded)
+	if err != nil || len(data) == 0 {
+		return nil, ingress.Invalid(part.Path+".file_data", "base64 is wanted")
 	}
-	if mediaType == "" || mediaType == "application/octet-stream" {
-		mediaType = typeOf(part.Filename, data)
+	if mediaType == "" || mediaType == images.Unknown {
+		mediaType = images.TypeOf(part.Filename, data)
 	}
-	return data, mediaType, nil
+	return &ingress.File{Data: data, MediaType: mediaType}, nil
 }
 
 func decodeBase64(text string) ([]byte, error) {
 	return base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
-}
-
-func dataURL(mediaType string, data []byte) string {
-	return "data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString(data)
-}
-
-// typeOf guesses the type of a file by its name, else by its bytes.
-func typeOf(filename string, data []byte) string {
-	name := strings.ToLower(filename)
-	for _, known := range [][2]string{
-		{".pdf", "application/pdf"},
-		{".txt", "text/plain"},
-		{".md", "text/markdown"},
-		{".csv", "text/csv"},
-		{".json", "application/json"},
-		{".html", "text/html"},
-		{".htm", "text/html"},
-		{".xml", "text/xml"},
-	} {
-		if strings.HasSuffix(name, known[0]) {
-			return known[1]
-		}
-	}
-	mediaType, _, _ := strings.Cut(http.DetectContentType(bytes.TrimLeft(data, "\ufeff")), ";")
-	return mediaType
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/ingress"
+	"github.com/prism-shadow/mmsp-go/ingress/ingresstest"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
@@ -38,7 +39,7 @@ func environment(peer carry.Peer, store carry.Store) *ingress.Env {
 	if store == nil {
 		store = carry.NewMemory(time.Hour, 1<<30)
 	}
-	return &ingress.Env{Peer: peer, Caller: "me", Store: store, Now: time.Unix(1790000000, 0)}
+	return &ingress.Env{Peer: peer, Caller: "me", Store: store, Now: time.Unix(1790000000, 0), Fetch: ingresstest.Fetch}
 }
 
 // parse reads a body for a peer.

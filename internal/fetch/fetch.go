@@ -1,6 +1,6 @@
-// Package fetch downloads the remote pictures that a client must inline. Their URLs come from callers, so a fetch is
-// kept away from every address that is not public, checked at the moment of connecting, on each redirect anew, and
-// is bounded in size and time. It sends no cookie, credential or referer and uses no proxy.
+// Package fetch downloads what a request names by URL: the pictures that a client must inline, and files. The URLs come
+// from callers, so a fetch is kept away from every address that is not public, checked at the moment of connecting, on
+// each redirect anew, and is bounded in size and time. It sends no cookie, credential or referer and uses no proxy.
 package fetch
 
 import (
@@ -10,12 +10,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
+	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/prism-shadow/mmsp-go/internal/images"
 )
@@ -29,11 +33,11 @@ const (
 // Options bounds a Fetcher. A zero field means its default.
 type Options struct {
 	AllowPrivate bool          // connect to any address, private, loopback and metadata addresses included
-	MaxBytes     int64         // of one picture, decompressed; default 20 MiB
-	Timeout      time.Duration // of one picture, redirects included; default 20 s
+	MaxBytes     int64         // of one download, decompressed; default 20 MiB
+	Timeout      time.Duration // of one download, redirects included; default 20 s
 }
 
-// Fetcher downloads pictures. It holds no connection between calls and is safe for concurrent use.
+// Fetcher downloads pictures and files. It holds no connection between calls and is safe for concurrent use.
 type Fetcher struct {
 	opts    Options
 	blocked func(netip.Addr) bool
@@ -53,13 +57,16 @@ func New(opts Options) *Fetcher {
 // Error is every failure of a fetch. It shows nothing of the network behind the address: no resolved address, no
 // resolver, no redirect target.
 type Error struct {
+	Wanted string // image or file
 	URL    string // as asked for, without user name, password, query and fragment; empty if it is no URL
 	Reason string
 
 	ctxErr error
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("image %s: %s", cmp.Or(e.URL, "URL"), e.Reason) }
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s %s: %s", e.Wanted, cmp.Or(e.URL, "URL"), e.Reason)
+}
 
 // Unwrap returns context.Canceled or context.DeadlineExceeded if the caller's context ended, else nil.
 func (e *Error) Unwrap() error { return e.ctxErr }
@@ -70,23 +77,81 @@ var errBlocked = errors.New("the address is not public")
 // media type taken from the bytes. The error is an *Error. A caller whose ctx ends gets its answer, and the server its
 // closed connection, at once.
 func (f *Fetcher) Image(ctx context.Context, rawURL string) (dataURL string, err error) {
-	data, shown, err := f.get(ctx, rawURL)
+	got, shown, err := f.get(ctx, rawURL, "image/png, image/jpeg, image/gif, image/webp")
 	if err != nil {
-		failure := &Error{URL: shown, Reason: err.Error()}
-		if failure.ctxErr = ctx.Err(); failure.ctxErr != nil {
-			failure.Reason = failure.ctxErr.Error()
-		}
-		return "", failure
+		return "", failure(ctx, "image", shown, err)
 	}
-	mediaType := images.Sniff(data)
+	mediaType := images.Sniff(got.data)
 	if mediaType == "" {
-		return "", &Error{URL: shown, Reason: "is no picture (PNG, JPEG, GIF or WebP)"}
+		return "", &Error{Wanted: "image", URL: shown, Reason: "is no picture (PNG, JPEG, GIF or WebP)"}
 	}
-	return "data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString(data), nil
+	return "data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString(got.data), nil
 }
 
-// get returns the body behind rawURL, and rawURL as an error may show it. Its own errors are reasons.
-func (f *Fetcher) get(ctx context.Context, rawURL string) (data []byte, shown string, err error) {
+// File downloads the file of any kind at an http or https URL. Its media type is what the server says or, where the server
+// does not know, what the name or the bytes tell; which types can be sent on is for a client to judge. The name is made of
+// what the server or the address calls the file, and may be empty. The error is as of Image.
+func (f *Fetcher) File(ctx context.Context, rawURL string) (data []byte, mediaType, name string, err error) {
+	got, shown, err := f.get(ctx, rawURL, "*/*")
+	if err != nil {
+		return nil, "", "", failure(ctx, "file", shown, err)
+	}
+	name = got.name()
+	mediaType, _, _ = mime.ParseMediaType(got.header.Get("Content-Type"))
+	// Servers that do not know say so in several ways.
+	if !strings.Contains(mediaType, "/") || strings.HasSuffix(mediaType, "/octet-stream") || strings.HasSuffix(mediaType, "download") {
+		mediaType = images.TypeOf(name, got.data)
+	}
+	switch {
+	case len(got.data) == 0:
+		return nil, "", "", &Error{Wanted: "file", URL: shown, Reason: "is empty"}
+	case mediaType == images.Unknown:
+		return nil, "", "", &Error{Wanted: "file", URL: shown, Reason: "is of no known type"}
+	}
+	// Providers go by the endings of names; texts may have many.
+	if ending, has := images.Ending(mediaType), path.Ext(name); name != "" && has != ending && (has == "" || !strings.HasPrefix(mediaType, "text/")) {
+		name += ending
+	}
+	return got.data, mediaType, name, nil
+}
+
+// failure makes the error of a fetch of a reason.
+func failure(ctx context.Context, wanted, shown string, reason error) error {
+	e := &Error{Wanted: wanted, URL: shown, Reason: reason.Error(), ctxErr: ctx.Err()}
+	if e.ctxErr != nil {
+		e.Reason = e.ctxErr.Error()
+	}
+	return e
+}
+
+// answer is what a server sent.
+type answer struct {
+	data   []byte
+	header http.Header
+	path   string // of the address in the end
+}
+
+// maxNameBytes is how much of a file's name is kept: its end.
+const maxNameBytes = 128
+
+// name returns what the server or, where it has no word, the address calls the file.
+func (a *answer) name() string {
+	_, params, _ := mime.ParseMediaType(a.header.Get("Content-Disposition"))
+	name := path.Base(strings.ReplaceAll(cmp.Or(params["filename"], a.path), `\`, "/"))
+	name = strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, name)
+	if name == "." || name == ".." || name == "/" {
+		return ""
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(name[max(0, len(name)-maxNameBytes):], ""))
+}
+
+// get returns what is behind rawURL, and rawURL as an error may show it. Its own errors are reasons.
+func (f *Fetcher) get(ctx context.Context, rawURL, accept string) (got *answer, shown string, err error) {
 	if len(rawURL) > maxURLBytes {
 		return nil, "", fmt.Errorf("is longer than %d bytes", maxURLBytes)
 	}
@@ -109,7 +174,7 @@ func (f *Fetcher) get(ctx context.Context, rawURL string) (data []byte, shown st
 			return nil, shown, errors.New("names no host")
 		}
 		req := (&http.Request{Method: http.MethodGet, URL: target, Host: target.Host, Header: http.Header{
-			"Accept":     {"image/png, image/jpeg, image/gif, image/webp"},
+			"Accept":     {accept},
 			"User-Agent": {"mmsp-go"},
 		}}).WithContext(ctx)
 		resp, err := transport.RoundTrip(req)
@@ -119,6 +184,9 @@ func (f *Fetcher) get(ctx context.Context, rawURL string) (data []byte, shown st
 		defer resp.Body.Close()
 		switch resp.StatusCode {
 		case http.StatusOK:
+			if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+				return nil, shown, errors.New("comes in an encoding that was not asked for")
+			}
 			if resp.ContentLength > f.opts.MaxBytes {
 				return nil, shown, f.tooLarge()
 			}
@@ -129,7 +197,7 @@ func (f *Fetcher) get(ctx context.Context, rawURL string) (data []byte, shown st
 			if err != nil {
 				return nil, shown, f.reason(ctx, err)
 			}
-			return data, shown, nil
+			return &answer{data, resp.Header, target.Path}, shown, nil
 		case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
 			http.StatusPermanentRedirect:
 			if target, err = resp.Location(); err != nil {

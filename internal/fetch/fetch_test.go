@@ -100,6 +100,99 @@ func TestContent(t *testing.T) {
 	}
 }
 
+func TestFile(t *testing.T) {
+	const pdf = "%PDF-1.7"
+	for _, c := range []struct{ path, contentType, disposition, encoding, body, mediaType, name, reason string }{
+		{path: "/a/report.pdf", contentType: "application/pdf", body: pdf, mediaType: "application/pdf", name: "report.pdf"},
+		{path: "/report", contentType: "Application/PDF; x=y", body: pdf, mediaType: "application/pdf", name: "report.pdf"},
+		{path: "/1706.03762", contentType: "application/pdf", body: pdf, mediaType: "application/pdf", name: "1706.03762.pdf"},
+		{path: "/", contentType: "application/pdf", body: pdf, mediaType: "application/pdf"},
+		{path: "/..", contentType: "application/pdf", body: pdf, mediaType: "application/pdf"},
+		{path: "/a.pdf/", contentType: "application/pdf", body: pdf, mediaType: "application/pdf", name: "a.pdf"},
+		{path: "/%E5%A0%B1 %0A%22%E5%91%8A.pdf", contentType: "application/pdf", body: pdf, mediaType: "application/pdf", name: `報 "告.pdf`},
+		{path: "/" + strings.Repeat("x", 200) + ".pdf", contentType: "application/pdf", body: pdf, mediaType: "application/pdf", name: strings.Repeat("x", 124) + ".pdf"},
+		{path: "/d?id=1", contentType: "application/pdf", disposition: `attachment; filename="my report.pdf"`, body: pdf, mediaType: "application/pdf", name: "my report.pdf"},
+		{path: "/d", contentType: "application/pdf", disposition: `attachment; filename="..\..\etc/passwd"`, body: pdf, mediaType: "application/pdf", name: "passwd.pdf"},
+		{path: "/d", contentType: "application/pdf", disposition: `attachment; filename*=UTF-8''%e2%82%ac.pdf`, body: pdf, mediaType: "application/pdf", name: "€.pdf"},
+		{path: "/README.md", contentType: "text/plain; charset=utf-8", body: "# A", mediaType: "text/plain", name: "README.md"},
+		{path: "/about", contentType: "text/html; charset=utf-8", body: "<p>", mediaType: "text/html", name: "about.html"},
+		{path: "/a.json", contentType: "application/json", body: "{}", mediaType: "application/json", name: "a.json"},
+		{path: "/a.mp3", contentType: "audio/mpeg", body: "ID3", mediaType: "audio/mpeg", name: "a.mp3"},
+		{path: "/a.png", contentType: "image/png", body: png, mediaType: "image/png", name: "a.png"},
+		{path: "/a.md", contentType: "application/octet-stream", body: "# A", mediaType: "text/markdown", name: "a.md"},
+		{path: "/a", contentType: "binary/octet-stream", body: pdf, mediaType: "application/pdf", name: "a.pdf"},
+		{path: "/a", contentType: "application/force-download", disposition: `attachment; filename=b.csv`, body: "1,2", mediaType: "text/csv", name: "b.csv"},
+		{path: "/a", contentType: "pdf", body: pdf, mediaType: "application/pdf", name: "a.pdf"},
+		{path: "/a", contentType: ";", body: "words", mediaType: "text/plain", name: "a.txt"},
+		{path: "/a", body: pdf, mediaType: "application/pdf", name: "a.pdf"},
+		{path: "/a.bin", contentType: "application/octet-stream", body: "\x00\x01", reason: "is of no known type"},
+		{path: "/a.pdf", contentType: "application/pdf", reason: "is empty"},
+		{path: "/a.txt", contentType: "text/plain", encoding: "br", body: "\x0b\x02\x80hi\x03", reason: "comes in an encoding that was not asked for"},
+	} {
+		t.Run(c.path+" "+c.contentType, func(t *testing.T) {
+			server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header()["Content-Type"] = nil // or it would be guessed
+				for name, value := range map[string]string{"Content-Type": c.contentType, "Content-Disposition": c.disposition, "Content-Encoding": c.encoding} {
+					if value != "" {
+						w.Header().Set(name, value)
+					}
+				}
+				_, _ = io.WriteString(w, c.body)
+			})
+			data, mediaType, name, err := fetcher(Options{}).File(t.Context(), server.URL+c.path)
+			if c.reason != "" {
+				fails(t, err, c.reason)
+			} else if err != nil || string(data) != c.body || mediaType != c.mediaType || name != c.name {
+				t.Errorf("got %q, %q, %q, %v", data, mediaType, name, err)
+			}
+		})
+	}
+}
+
+// A file is fetched with the same care as a picture.
+func TestFileIsGuarded(t *testing.T) {
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/large":
+			_, _ = w.Write(make([]byte, 1001))
+		case "/slow":
+			<-r.Context().Done()
+		case "/inside":
+			http.Redirect(w, r, "http://"+private.String()+":1/", http.StatusFound)
+		case "/metadata":
+			http.Redirect(w, r, "http://169.254.169.254/latest", http.StatusFound)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+	f := fetcher(Options{MaxBytes: 1000, Timeout: 50 * time.Millisecond})
+	f.blocked = func(addr netip.Addr) bool { return addr.Unmap().String() != "127.0.0.1" }
+	for url, reason := range map[string]string{
+		server.URL + "/large":            "is larger than 1000 bytes",
+		server.URL + "/slow":             "no complete answer within 50ms",
+		server.URL + "/inside":           "the address is not public",
+		server.URL + "/metadata":         "the address is not public",
+		server.URL + "/none":             "the server answered with status 404",
+		"http://me:canary@h.example/a":   "a URL with a user name or password is not fetched",
+		"file:///etc/passwd":             "only http and https URLs are fetched",
+		"ftp://h.example/a":              "only http and https URLs are fetched",
+		"data:application/pdf;base64,AA": "only http and https URLs are fetched",
+	} {
+		_, _, _, err := f.File(t.Context(), url)
+		fails(t, err, reason)
+		if err != nil && (!strings.HasPrefix(err.Error(), "file ") || strings.Contains(err.Error(), "canary") || strings.Contains(err.Error(), "169.254")) {
+			t.Error(err)
+		}
+	}
+	_, _, _, err := New(Options{}).File(t.Context(), server.URL)
+	fails(t, err, "the address is not public")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, _, err := f.File(gone, server.URL+"/slow"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 func TestURLs(t *testing.T) {
 	for raw, want := range map[string]string{
 		"ftp://h.example/a?canary":             "image ftp://h.example/a: only http and https URLs are fetched",

@@ -1,7 +1,10 @@
 package images
 
 import (
+	"bytes"
 	"encoding/base64"
+	"net/http"
+	"path"
 	"strings"
 )
 
@@ -25,11 +28,45 @@ var endings = map[string]string{
 	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   ".docx",
 }
 
+// Ending returns how the names of documents of a media type end, such as ".pdf"; empty where that is not known.
+func Ending(mediaType string) string {
+	mediaType, _, _ = strings.Cut(strings.ToLower(mediaType), ";")
+	return endings[mediaType]
+}
+
 // FileName returns the name of a document or, where it has none, one that tells its media type.
 func FileName(name, mediaType string) string {
 	if name != "" {
 		return name
 	}
-	mediaType, _, _ = strings.Cut(strings.ToLower(mediaType), ";")
-	return "document" + endings[mediaType]
+	return "document" + Ending(mediaType)
+}
+
+// mediaTypes are what the endings of names tell.
+var mediaTypes = map[string]string{
+	".csv":  "text/csv",
+	".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+	".htm":  "text/html",
+	".html": "text/html",
+	".json": "application/json",
+	".md":   "text/markdown",
+	".mp3":  "audio/mpeg",
+	".pdf":  "application/pdf",
+	".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+	".txt":  "text/plain",
+	".wav":  "audio/wav",
+	".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+	".xml":  "text/xml",
+}
+
+// Unknown is the media type of bytes that nobody knows.
+const Unknown = "application/octet-stream"
+
+// TypeOf guesses the media type of a file by the ending of its name, else by its bytes.
+func TypeOf(name string, data []byte) string {
+	if mediaType := mediaTypes[strings.ToLower(path.Ext(name))]; mediaType != "" {
+		return mediaType
+	}
+	mediaType, _, _ := strings.Cut(http.DetectContentType(bytes.TrimPrefix(data, []byte("\ufeff"))), ";")
+	return mediaType
 }

@@ -27,3 +27,23 @@ func TestDataURL(t *testing.T) {
 		t.Errorf("%s is read as %q, %q, %v", url, mediaType, payload, ok)
 	}
 }
+
+func TestTypeOf(t *testing.T) {
+	for _, c := range []struct{ name, data, want string }{
+		{"a.pdf", "", "application/pdf"},
+		{"A.MD", "%PDF-1.7", "text/markdown"},
+		{"a.docx", "PK\x03\x04", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"},
+		{"a.b.csv", "", "text/csv"},
+		{"1706.03762", "%PDF-1.7", "application/pdf"},
+		{"", "%PDF-1.7", "application/pdf"},
+		{"a.go", "package a", "text/plain"},
+		{"", "\ufeff<!doctype html>", "text/html"},
+		{"", "ID3\x04", "audio/mpeg"},
+		{"a.png", "\x89PNG\r\n\x1a\n", "image/png"},
+		{"a.bin", "\x00\x01", images.Unknown},
+	} {
+		if got := images.TypeOf(c.name, []byte(c.data)); got != c.want {
+			t.Errorf("%q, %q: got %q, want %q", c.name, c.data, got, c.want)
+		}
+	}
+}

@@ -69,10 +69,10 @@ type BodyBlock struct {
 
 // BodySource is where a picture or a document comes from. Type says which fields count.
 type BodySource struct {
-	Type      string      // base64, url, text or content
-	MediaType string      // base64
-	Data      string      // base64, or the text itself
-	URL       string      // of a picture
+	Type      string // base64, url, text or content
+	MediaType string // base64
+	Data      string // base64, or the text itself
+	URL       string
 	Content   []BodyBlock // text and image
 }
 
@@ -329,9 +329,7 @@ func (r bodyReader) block(types []string) BodyBlock {
 func (r bodyReader) source(of string) BodySource {
 	s := BodySource{Type: r.Lookahead("type")}
 	switch of + "." + s.Type {
-	case "image.base64", "image.url", "document.base64", "document.text", "document.content":
-	case "document.url":
-		r.Fail("documents by URL are not fetched; send them as base64")
+	case "image.base64", "image.url", "document.base64", "document.url", "document.text", "document.content":
 	case "image.file", "document.file":
 		r.Fail("file ids of a provider are not known here; send the file as base64")
 	default:
@@ -351,7 +349,7 @@ func (r bodyReader) source(of string) BodySource {
 		case "text.data":
 			s.Data = r.String()
 		case "url.url":
-			if s.URL = r.String(); !isPictureURL(s.URL) {
+			if s.URL = r.String(); of == "image" && !isPictureURL(s.URL) {
 				r.Fail("an http, https or data URL is wanted")
 			}
 		case "content.content":

@@ -58,7 +58,7 @@ type TurnPart struct {
 	Path     string
 	Type     string // text, refusal, image_url, input_audio or file
 	Text     string // of text and refusal
-	URL      string // of image_url
+	URL      string // of image_url, and of a file instead of its bytes
 	Detail   string // of image_url
 	Data     []byte // of input_audio and file
 	Format   string // of input_audio: wav or mp3
@@ -615,7 +615,7 @@ func readPart(r *jsonscan.Reader, role string, allowed []string) TurnPart {
 	return part
 }
 
-// readFile reads {filename, file_data}.
+// readFile reads {filename, file_data}. What is no base64 and no data URL is a URL.
 func readFile(r *jsonscan.Reader, part *TurnPart) bool {
 	given := r.Fields(func(name string) {
 		switch name {
@@ -633,8 +633,8 @@ func readFile(r *jsonscan.Reader, part *TurnPart) bool {
 					r.Fail("a data URL in base64 is wanted")
 				}
 				part.MimeType, text = strings.ToLower(mime), payload
-			} else if strings.HasPrefix(text, "http:") || strings.HasPrefix(text, "https:") {
-				r.Fail("documents are not fetched: send the file's bytes")
+			} else if strings.Contains(text, "://") {
+				part.URL = text
 				return
 			}
 			part.Data = readBase64(r, text)
@@ -642,8 +642,8 @@ func readFile(r *jsonscan.Reader, part *TurnPart) bool {
 			r.Skip()
 		}
 	})
-	if given && len(part.Data) == 0 {
-		r.FailField("file_data", "the file's bytes are wanted, as a data URL or in base64")
+	if given && len(part.Data) == 0 && part.URL == "" {
+		r.FailField("file_data", "the file's bytes are wanted, as a data URL or in base64, or its URL")
 	}
 	return given
 }
