@@ -1,0 +1,64 @@
+package gateway_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestGeminiRoutes: what is asked of a model stands under either version, however the path is escaped; what is read, under
+// v1beta alone.
+func TestGeminiRoutes(t *testing.T) {
+	t.Parallel()
+	c := table()
+	c.HTTP.Endpoints.Enable("generateContent")
+	hi := plays(nil, says("hi"), stops)
+	s := start(t, c, own("m", hi), own("a/b", hi), own("x:free", hi), own("tunedModels/t", hi))
+	for _, tt := range []struct {
+		method, path string
+		status       int
+		says, allow  string
+	}{
+		{"POST", "/v1beta/models/m:generateContent", 200, `"text":"hi"`, ""},
+		{"POST", "/v1/models/m:generateContent", 200, `"text":"hi"`, ""},
+		{"POST", "/v1/models/m:streamGenerateContent?alt=sse", 200, `"text":"hi"`, ""},
+		{"POST", "/v1/models/m:countTokens", 200, `"totalTokens"`, ""},
+		{"POST", "/v1/models/m:embedContent", 400, `"INVALID_ARGUMENT"`, ""},
+		{"POST", "/v1/models/m:batchEmbedContents", 400, `"INVALID_ARGUMENT"`, ""},
+		{"POST", "/v1beta/models%2Fm:generateContent", 200, `"text":"hi"`, ""},
+		{"POST", "/v1%2Fmodels%2Fm%3AgenerateContent", 200, `"text":"hi"`, ""},
+		{"POST", "/v1/models/a/b:generateContent", 200, `"modelVersion":"a/b"`, ""},
+		{"POST", "/v1beta/a/b:generateContent", 200, `"modelVersion":"a/b"`, ""},
+		{"POST", "/v1beta/models/x%3Afree:generateContent", 200, `"modelVersion":"x:free"`, ""},
+		{"POST", "/v1beta/tunedModels/t:generateContent", 200, `"modelVersion":"tunedModels/t"`, ""},
+		{"POST", "/v1/tunedModels/gone:generateContent", 404, `"NOT_FOUND"`, ""},
+		{"POST", "/v1/models/gone:generateContent", 404, `"NOT_FOUND"`, ""},
+		{"POST", "/v1beta/models/m:predict", 404, `"NOT_FOUND"`, ""},
+		{"POST", "/v1/models/m:predict", 404, `"NotFoundError"`, ""},
+		{"POST", "/v2/models/m:generateContent", 404, `"NotFoundError"`, ""},
+
+		{"GET", "/v1beta/models", 200, `"models/a/b"`, ""},
+		{"GET", "/v1beta/models/m", 200, `"name":"models/m"`, ""},
+		{"GET", "/v1beta/models/a%2Fb", 200, `"name":"models/a/b"`, ""},
+		{"GET", "/v1beta/models/x:free", 200, `"name":"models/x:free"`, ""},
+		{"GET", "/v1beta/models/gone:free", 404, `"NOT_FOUND"`, ""},
+		{"GET", "/v1beta/tunedModels/gone", 404, `"NOT_FOUND"`, ""},
+		{"GET", "/v1/models/x:free", 200, `"object":"model"`, ""},
+		{"GET", "/v1/models/m:generateContent", 404, `"NotFoundError"`, ""},
+
+		{"POST", "/v1beta/models", 405, "POST is not possible here; GET is", "GET"},
+		{"DELETE", "/v1beta/models", 405, "DELETE is not possible here; GET is", "GET"},
+		{"POST", "/v1beta/models/m", 405, "POST is not possible here; GET is", "GET"},
+		{"GET", "/v1beta/models/m:generateContent", 405, "GET is not possible here; POST is", "POST"},
+	} {
+		r := s.request(tt.method, "/", map[string]string{"POST": `{"contents":[{"parts":[{"text":"hi"}]}],"content":{"parts":[{"text":"hi"}]},"requests":[{"content":{"parts":[{"text":"hi"}]}}]}`}[tt.method])
+		r.URL.Opaque = tt.path // as it stands
+		if got := s.send(r); got.status != tt.status || !strings.Contains(got.body, tt.says) || got.header.Get("Allow") != tt.allow {
+			t.Errorf("%s %s: %d %q %s", tt.method, tt.path, got.status, got.header.Get("Allow"), got.body)
+		}
+	}
+	off := start(t, table(), own("m", hi))
+	if got := off.send(off.request("POST", "/v1/models/m:generateContent", `{}`)); got.status != http.StatusNotFound || !strings.Contains(got.body, "generateContent.enabled") {
+		t.Errorf("an endpoint that is off: %d %s", got.status, got.body)
+	}
+}
