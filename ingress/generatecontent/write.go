@@ -402,9 +402,9 @@ func appendError(dst []byte, p *ingress.Problem) []byte {
 	return append(dst, "}}"...)
 }
 
-// statusCode returns the HTTP status, but for what this protocol does not know, such as Anthropic's 529.
+// statusCode returns the HTTP status, but for what this protocol does not know: 402, and such as Anthropic's 529.
 func statusCode(p *ingress.Problem) int {
-	if p.Status < 400 || p.Status > 511 {
+	if p.Kind == ingress.KindBilling || p.Status < 400 || p.Status > 511 {
 		return statusOf(p.Kind).code
 	}
 	return p.Status

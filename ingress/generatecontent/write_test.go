@@ -282,7 +282,7 @@ func TestErrors(t *testing.T) {
 			`{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1.5s"},{"@type":"type.googleapis.com/google.rpc.RequestInfo","requestId":"req-1"}]}}`,
 		},
 		{ingress.Problem{Kind: ingress.KindUnauthorized}, `{"error":{"code":401,"message":"UNAUTHENTICATED","status":"UNAUTHENTICATED"}}`},
-		{ingress.Problem{Kind: ingress.KindBilling, Status: 402, Message: "m"}, `{"error":{"code":402,"message":"m","status":"RESOURCE_EXHAUSTED"}}`},
+		{ingress.Problem{Kind: ingress.KindBilling, Status: 402, Message: "m"}, `{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED"}}`},
 		{ingress.Problem{Kind: ingress.KindForbidden, Message: "m"}, `{"error":{"code":403,"message":"m","status":"PERMISSION_DENIED"}}`},
 		{ingress.Problem{Kind: ingress.KindUnknownModel, Message: "m"}, `{"error":{"code":404,"message":"m","status":"NOT_FOUND"}}`},
 		{ingress.Problem{Kind: ingress.KindMethod, Message: "m"}, `{"error":{"code":405,"message":"m","status":"UNIMPLEMENTED"}}`},
