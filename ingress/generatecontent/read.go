@@ -64,24 +64,17 @@ func (c *call) readBody() (*ingress.Request, error) {
 		}
 	}
 	r.flush(nil)
-	messages := r.conversation.Messages
-	if len(messages) == 0 {
+	if len(r.conversation.Messages) == 0 {
 		return nil, ingress.Invalid(body.Contents[0].Path, "there is nothing in the contents")
 	}
 	request := &ingress.Request{
-		Messages: messages, Paths: r.conversation.Paths, Dropped: r.dropped,
+		Messages: r.conversation.Messages, Paths: r.conversation.Paths, Dropped: r.dropped,
 		Invented: r.invented,
-		Prefill:  prefills(&messages[len(messages)-1]),
 	}
 	c.showsThoughts = body.Generation.IncludeThoughts == nil || *body.Generation.IncludeThoughts
 	c.readConfig(&request.Config)
 	request.Config.SystemPrompt = r.conversation.SystemPrompt()
 	return request, c.readTools(request)
-}
-
-// prefills reports whether the last turn begins the answer; calls that wait for theirs do not.
-func prefills(last *mmsp.Message) bool {
-	return last.Role == mmsp.RoleAssistant && last.ContentItems[len(last.ContentItems)-1].Type != mmsp.ToolCallDone
 }
 
 // turn reads the content with a number.
@@ -187,7 +180,7 @@ func (r *reader) flush(fidelity mmsp.Fidelity) {
 func (r *reader) proof(part *genai.InputPart, kind string) (fidelity mmsp.Fidelity, redacted bool) {
 	value := part.Signature
 	if strings.HasPrefix(value, sealedPrefix) {
-		if text, ok := genai.DecodeBase64(value); ok {
+		if text, ok := jsonscan.DecodeBase64(value); ok {
 			value = string(text)
 		}
 	}

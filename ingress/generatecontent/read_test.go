@@ -69,9 +69,6 @@ func show(t *testing.T, r *ingress.Request) string {
 			out.WriteString(list.name + ": " + strings.Join(list.words, " | ") + "\n")
 		}
 	}
-	if r.Prefill {
-		out.WriteString("prefill\n")
-	}
 	return strings.TrimSpace(out.String())
 }
 
@@ -100,10 +97,10 @@ tools: tools.function_declarations`,
 		{
 			"pictures and documents", openai, `{"contents":[{"parts":[
 			{"inlineData":{"mimeType":"image/png","data":"iVBORw=="}},
-			{"inline_data":{"mime_type":"application/pdf","data":"JVBERg","display_name":"a.pdf"}},
+			{"inline_data":{"mime_type":"application/pdf","data":"-_8","display_name":"a.pdf"}},
 			{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a"}},
 			{"fileData":{"fileUri":"https://example.com/a.JPG"},"videoMetadata":{}}]}]}`,
-			`{"role":"user","content_items":[{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="},{"type":"inline_data.done","data":"JVBERg==","mime_type":"application/pdf","filename":"a.pdf"},{"type":"image_url.done","image_url":"https://example.com/a"},{"type":"image_url.done","image_url":"https://example.com/a.JPG"}]} @contents[0].parts[0] contents[0].parts[1] contents[0].parts[2] contents[0].parts[3]`,
+			`{"role":"user","content_items":[{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="},{"type":"inline_data.done","data":"+/8=","mime_type":"application/pdf","filename":"a.pdf"},{"type":"image_url.done","image_url":"https://example.com/a"},{"type":"image_url.done","image_url":"https://example.com/a.JPG"}]} @contents[0].parts[0] contents[0].parts[1] contents[0].parts[2] contents[0].parts[3]`,
 		},
 		{
 			"what a stream of the model left in a chat is one item", google, `{"contents":[{"parts":[{"text":"q"}]},
@@ -122,8 +119,7 @@ tools: tools.function_declarations`,
 			{"inlineData":{"mimeType":"image/png","data":"iVBORw=="},"thoughtSignature":"aQ=="},
 			{"thoughtSignature":"ZQ=="}]}]}`,
 			`{"role":"user","content_items":[{"type":"text.done","text":"q"}]} @contents[0].parts[0]
-{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"T","fidelity":{"signature":"dA=="}},{"type":"tool_call.done","name":"f","arguments":{"n":1.50},"tool_call_id":"call_1_1","fidelity":{"signature":"Zi0_"}},{"type":"inline_data.done","data":"iVBORw==","mime_type":"image/png","fidelity":{"signature":"aQ=="}},{"type":"text.done","text":"","fidelity":{"signature":"ZQ=="}}]} @contents[1].parts[0] contents[1].parts[1] contents[1].parts[2] contents[1].parts[3]
-prefill`,
+{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"T","fidelity":{"signature":"dA=="}},{"type":"tool_call.done","name":"f","arguments":{"n":1.50},"tool_call_id":"call_1_1","fidelity":{"signature":"Zi0_"}},{"type":"inline_data.done","data":"iVBORw==","mime_type":"image/png","fidelity":{"signature":"aQ=="}},{"type":"text.done","text":"","fidelity":{"signature":"ZQ=="}}]} @contents[1].parts[0] contents[1].parts[1] contents[1].parts[2] contents[1].parts[3]`,
 		},
 		{
 			"signatures of another provider", anthropic, `{"contents":[{"parts":[{"text":"q"}]},{"role":"model","parts":[
@@ -140,8 +136,7 @@ prefill`,
 			{"text":"a","thoughtSignature":"` + envelope(carry.Envelope{Issuer: anthropic, Kind: "thinking", Fidelity: mmsp.Fidelity(`{"signature":"of a thought"}`)}) + `"},
 			{"text":"b","thoughtSignature":"` + envelope(carry.Envelope{Issuer: anthropic, Kind: "text", Fidelity: mmsp.Fidelity(`{"signature":"of another"}`), Owner: &carry.Owner{}}) + `"}]}]}`,
 			`{"role":"user","content_items":[{"type":"text.done","text":"q"}]} @contents[0].parts[0]
-{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"T","fidelity":{"signature":"s"}},{"type":"thinking.done","thinking":"R"},{"type":"thinking.done","thinking":"_REDACTED_THINKING","fidelity":{"signature":"r"}},{"type":"text.done","text":"a"},{"type":"text.done","text":"b"}]} @contents[1].parts[0] contents[1].parts[1] contents[1].parts[2] contents[1].parts[3] contents[1].parts[4]
-prefill`,
+{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"T","fidelity":{"signature":"s"}},{"type":"thinking.done","thinking":"R"},{"type":"thinking.done","thinking":"_REDACTED_THINKING","fidelity":{"signature":"r"}},{"type":"text.done","text":"a"},{"type":"text.done","text":"b"}]} @contents[1].parts[0] contents[1].parts[1] contents[1].parts[2] contents[1].parts[3] contents[1].parts[4]`,
 		},
 		{
 			"answers by id, by order and by name", openai, `{"contents":[{"parts":[{"text":"q"}]},
@@ -180,8 +175,7 @@ prefill`,
 			hi + `{"role":"assistant","content_items":[{"type":"text.done","text":"a"}]} @contents[1].parts[3]
 {"tools":[{"name":"f"}]}
 tools: tools[1].functionDeclarations[0]
-dropped: tools[0] (googleSearch) | tools[1] (urlContext) | contents[1].parts[0] (executableCode) | contents[1].parts[1] (codeExecutionResult) | contents[1].parts[2] (toolCall)
-prefill`,
+dropped: tools[0] (googleSearch) | tools[1] (urlContext) | contents[1].parts[0] (executableCode) | contents[1].parts[1] (codeExecutionResult) | contents[1].parts[2] (toolCall)`,
 		},
 		{
 			"schemas", openai, `{` + contents + `,"tools":[{"functionDeclarations":[

@@ -184,12 +184,8 @@ func usage(u *mmsp.Usage) (counts genai.Counts, known bool) {
 	if u == nil {
 		return counts, false
 	}
-	counts = genai.Counts{Prompt: u.PromptTokens, Cached: u.CachedTokens, Thoughts: u.ThoughtsTokens, Candidates: u.ResponseTokens}
-	if u.CachedTokens != nil {
-		counts.Prompt = new(*u.CachedTokens)
-		if u.PromptTokens != nil {
-			*counts.Prompt += *u.PromptTokens
-		}
+	counts = genai.Counts{
+		Prompt: ingress.Sum(u.CachedTokens, u.PromptTokens), Cached: u.CachedTokens, Thoughts: u.ThoughtsTokens, Candidates: u.ResponseTokens,
 	}
 	return counts, counts != genai.Counts{}
 }

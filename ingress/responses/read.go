@@ -345,7 +345,7 @@ func (r *reading) item(i *openairesponses.BodyItem) error {
 		if arguments == "" {
 			arguments = "{}"
 		}
-		if !isObject(arguments) {
+		if !jsonscan.ValidObject(arguments) {
 			return ingress.Invalid(i.Path+".arguments", "the text of a JSON object is wanted")
 		}
 		r.say(i.Path, mmsp.ToolCall(i.CallID, r.known(i), arguments))
@@ -369,10 +369,6 @@ func (r *reading) item(i *openairesponses.BodyItem) error {
 		return r.picture(i)
 	}
 	return nil
-}
-
-func isObject(text string) bool {
-	return jsonscan.Valid([]byte(text)) && strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
 }
 
 // known returns the name that the model knows the tool of a call under.
@@ -482,8 +478,8 @@ func (r *reading) hear(i *openairesponses.BodyItem) error {
 				r.talk.Add(mmsp.RoleUser, part.Path, mmsp.InlineData(data, mediaType, part.Filename))
 			}
 		case "input_audio":
-			data, err := decodeBase64(part.FileData)
-			if err != nil || len(data) == 0 {
+			data, ok := jsonscan.DecodeBase64(part.FileData)
+			if !ok || len(data) == 0 {
 				return ingress.Invalid(part.Path+".input_audio.data", "base64 is wanted")
 			}
 			mediaType := "audio/wav"
@@ -547,8 +543,8 @@ func (r *reading) picture(i *openairesponses.BodyItem) error {
 		r.drop(i.Path, i.Type)
 		return nil
 	}
-	data, err := decodeBase64(i.Result)
-	if err != nil || len(data) == 0 {
+	data, ok := jsonscan.DecodeBase64(i.Result)
+	if !ok || len(data) == 0 {
 		return ingress.Invalid(i.Path+".result", "base64 is wanted")
 	}
 	mediaType := "image/" + i.OutputFormat
@@ -592,17 +588,14 @@ func document(part *openairesponses.BodyPart) (data []byte, mediaType string, er
 		}
 		encoded = rest
 	}
-	if data, err = decodeBase64(encoded); err != nil || len(data) == 0 {
+	data, ok := jsonscan.DecodeBase64(encoded)
+	if !ok || len(data) == 0 {
 		return nil, "", ingress.Invalid(part.Path+".file_data", "base64 is wanted")
 	}
 	if mediaType == "" || mediaType == "application/octet-stream" {
 		mediaType = typeOf(part.Filename, data)
 	}
 	return data, mediaType, nil
-}
-
-func decodeBase64(text string) ([]byte, error) {
-	return base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
 }
 
 func dataURL(mediaType string, data []byte) string {

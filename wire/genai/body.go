@@ -1,7 +1,6 @@
 package genai
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -352,10 +351,7 @@ func (p *InputPart) readData(r *jsonscan.Reader) {
 		case "mimeType":
 			p.MimeType = r.String()
 		case "data":
-			var ok bool
-			if p.Data, ok = DecodeBase64(r.String()); !ok {
-				r.Fail("base64 is wanted")
-			}
+			p.Data = r.Base64()
 		case "displayName":
 			p.DisplayName = r.String()
 		case "fileUri":
@@ -374,17 +370,6 @@ func (p *InputPart) readData(r *jsonscan.Reader) {
 	case len(p.Data) == 0:
 		r.FailAt(path+".data", "base64 of some bytes is wanted")
 	}
-}
-
-// DecodeBase64 reads bytes as Google's JSON has them: base64 of either alphabet, padded or not.
-func DecodeBase64(text string) ([]byte, bool) {
-	text = strings.TrimRight(text, "=")
-	encoding := base64.RawStdEncoding
-	if strings.ContainsAny(text, "-_") {
-		encoding = base64.RawURLEncoding
-	}
-	data, err := encoding.DecodeString(text)
-	return data, err == nil
 }
 
 // readFunction reads a call, or the answer to one.
