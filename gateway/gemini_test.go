@@ -4,6 +4,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/gateway/config"
 )
 
 // TestGeminiRoutes: what is asked of a model stands under either version, however the path is escaped; what is read, under
@@ -60,5 +63,33 @@ func TestGeminiRoutes(t *testing.T) {
 	off := start(t, table(), own("m", hi))
 	if got := off.send(off.request("POST", "/v1/models/m:generateContent", `{}`)); got.status != http.StatusNotFound || !strings.Contains(got.body, "generateContent.enabled") {
 		t.Errorf("an endpoint that is off: %d %s", got.status, got.body)
+	}
+}
+
+// TestGeminiModels: what a model makes comes from its client, and what it takes from the registry, never from the id that
+// it is served under.
+func TestGeminiModels(t *testing.T) {
+	t.Parallel()
+	key := mmsp.NewSecret("upstream-key")
+	c := table(
+		config.Model{ServerModelID: "embedder", ModelID: "gemini-3.8-flash", ClientType: "google-official", APIKey: key},
+		config.Model{ServerModelID: "pro", ModelID: "gemini-embedding-2", ClientType: "google-official", APIKey: key},
+		config.Model{ServerModelID: "open", ModelID: "openai/gpt-5.5", ClientType: "openai-responses", BaseURL: "https://openrouter.ai/api/v1/", APIKey: key},
+		config.Model{ServerModelID: "elsewhere", ModelID: "gemini-3.8-flash", ClientType: "google-official", BaseURL: "http://127.0.0.1:1", APIKey: key},
+	)
+	c.HTTP.Endpoints.Enable("generateContent")
+	s := start(t, c)
+	const answers = `"supportedGenerationMethods":["generateContent","streamGenerateContent","countTokens"]}`
+	want := []string{
+		`{"name":"models/embedder","version":"","displayName":"embedder","description":"","inputTokenLimit":1048576,` + answers,
+		`{"name":"models/pro","version":"","displayName":"pro","description":"","supportedGenerationMethods":["embedContent","batchEmbedContents"]}`,
+		`{"name":"models/open","version":"","displayName":"open","description":"","inputTokenLimit":1050000,` + answers,
+		`{"name":"models/elsewhere","version":"","displayName":"elsewhere","description":"",` + answers,
+	}
+	if got := s.get("/v1beta/models").body; got != `{"models":[`+strings.Join(want, ",")+`]}` {
+		t.Error(got)
+	}
+	if got := s.get("/v1beta/models/embedder").body; got != want[0] {
+		t.Error(got)
 	}
 }

@@ -86,9 +86,18 @@ func appendModel(dst []byte, id string, started time.Time) []byte {
 
 // geminiModels answers GET /v1beta/models, and the same of one model.
 func (c *call) geminiModels() {
+	told := func(id string, r *row) generatecontent.Model {
+		return generatecontent.Model{ID: id, Embeds: r.client.Embeds(), InputTokens: r.context}
+	}
 	path := strings.TrimPrefix(c.r.URL.Path, "/v1beta/")
 	if path == "models" {
-		body, err := generatecontent.AppendModels(nil, c.state.listed, c.r.URL.Query())
+		var models []generatecontent.Model
+		for _, id := range c.state.listed {
+			if r, ok := c.state.row(id); ok {
+				models = append(models, told(id, r))
+			}
+		}
+		body, err := generatecontent.AppendModels(nil, models, c.r.URL.Query())
 		if err != nil {
 			c.fail(err)
 			return
@@ -97,9 +106,10 @@ func (c *call) geminiModels() {
 		return
 	}
 	id := strings.TrimPrefix(path, "models/")
-	if _, ok := c.state.row(id); !ok {
+	r, ok := c.state.row(id)
+	if !ok {
 		c.fail(unknownModel(id, "/v1beta/models"))
 		return
 	}
-	c.json(http.StatusOK, generatecontent.AppendModel(nil, id))
+	c.json(http.StatusOK, generatecontent.AppendModel(nil, told(id, r)))
 }

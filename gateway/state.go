@@ -44,6 +44,7 @@ type row struct {
 	strict  bool // what the client cannot take is refused, not let go of
 	relay   bool // another MMSP server: messages are not judged here
 	secrets *strings.Replacer
+	context int64 // tokens that the model takes; 0: the registry does not know
 }
 
 // TableError says which rows of the models table cannot be served.
@@ -121,13 +122,28 @@ func newState(c *config.Config, old *state, own []Own) (*state, error) {
 func (s *state) peer(model *config.Model) carry.Peer {
 	t, _ := auto.Of(model.ModelID, s.options(model))
 	p := carry.Peer{ClientType: t.Name, Protocol: carry.Protocol(t.Protocol), Model: model.ModelID, Host: cmp.Or(t.Vendor, t.Name)}
-	if address, err := url.Parse(model.BaseURL); err == nil && model.BaseURL != "" {
-		p.Host = strings.ToLower(cmp.Or(address.Host, address.Scheme))
-		if vendor := vendors[p.Host]; vendor != "" {
-			p.Host = vendor
+	p.Host = cmp.Or(hostOf(model.BaseURL), p.Host)
+	return p
+}
+
+// hostOf returns the vendor whose endpoint a URL names, else its host; "" where it names none.
+func hostOf(baseURL string) string {
+	address, err := url.Parse(baseURL)
+	if err != nil {
+		return ""
+	}
+	host := strings.ToLower(cmp.Or(address.Host, address.Scheme))
+	return cmp.Or(vendors[host], host)
+}
+
+// contextOf returns how many tokens the model of a peer takes, as the registry has it for the peer's endpoint.
+func contextOf(p carry.Peer) int64 {
+	for _, m := range registry.List(registry.USD) {
+		if m.ID == p.Model && hostOf(m.BaseURL) == p.Host {
+			return m.ContextWindow
 		}
 	}
-	return p
+	return 0
 }
 
 // vendors are the hosts that official clients reach when nobody names one.
@@ -142,7 +158,7 @@ func (s *state) add(id string, client *mmsp.Client, peer carry.Peer, strict bool
 		return fmt.Errorf("the id %q is taken already", id)
 	}
 	_, relay := client.Provider().(mmsp.Forwarder)
-	s.rows[id] = &row{counted: id, client: client, peer: peer, strict: strict, relay: relay, secrets: redactor(secrets)}
+	s.rows[id] = &row{counted: id, client: client, peer: peer, strict: strict, relay: relay, secrets: redactor(secrets), context: contextOf(peer)}
 	s.listed = append(s.listed, id)
 	return nil
 }
@@ -260,7 +276,8 @@ func (f *families) row(s *state, model string) (*row, bool) {
 	if err != nil {
 		return nil, false
 	}
-	r := &row{counted: t.Name, client: client, peer: s.peer(chosen), secrets: redactor([]string{s.getenv(t.KeyVar)})}
+	peer := s.peer(chosen)
+	r := &row{counted: t.Name, client: client, peer: peer, secrets: redactor([]string{s.getenv(t.KeyVar)}), context: contextOf(peer)}
 	if len(f.made) < maxFamilyModels {
 		f.made[model] = r
 	}

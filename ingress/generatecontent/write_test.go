@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -298,20 +299,21 @@ func TestErrors(t *testing.T) {
 }
 
 func TestModels(t *testing.T) {
-	ids := []string{"a", "b/c", "text-embedding-3"}
+	models := []Model{{ID: "embedder"}, {ID: "b/c", InputTokens: 1 << 20}, {ID: "text", Embeds: true}}
 	var got []string
 	for token := "-"; token != ""; {
 		query := url.Values{"pageSize": {"2"}}
 		if token != "-" {
 			query.Set("pageToken", token)
 		}
-		page, err := AppendModels(nil, ids, query)
+		page, err := AppendModels(nil, models, query)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var list struct {
 			Models []struct {
 				Name    string
+				Input   int64    `json:"inputTokenLimit"`
 				Methods []string `json:"supportedGenerationMethods"`
 			}
 			NextPageToken string
@@ -320,16 +322,16 @@ func TestModels(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range list.Models {
-			got = append(got, m.Name+" "+m.Methods[0])
+			got = append(got, m.Name, strconv.FormatInt(m.Input, 10), m.Methods[0])
 		}
 		got, token = append(got, "|"), list.NextPageToken
 	}
-	if want := "models/a generateContent models/b/c generateContent | models/text-embedding-3 embedContent |"; strings.Join(got, " ") != want {
+	if want := "models/embedder 0 generateContent models/b/c 1048576 generateContent | models/text 0 embedContent |"; strings.Join(got, " ") != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for _, query := range []string{"pageSize=-1", "pageSize=x", "pageToken=%25", "page_token=" + base64.RawURLEncoding.EncodeToString([]byte("gone"))} {
 		values, _ := url.ParseQuery(query)
-		if _, err := AppendModels(nil, ids, values); err == nil {
+		if _, err := AppendModels(nil, models, values); err == nil {
 			t.Error(query)
 		}
 	}
