@@ -93,3 +93,24 @@ func TestGeminiModels(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestBlockedPrompts: what Gemini tells of a prompt that it does not answer reaches its callers as such, and another server's
+// callers, too; those of other protocols are told of a filter.
+func TestBlockedPrompts(t *testing.T) {
+	t.Parallel()
+	inner := start(t, everywhere(table(simulated(t)...)))
+	s := start(t, everywhere(table(config.Model{ServerModelID: "relayed", ModelID: "google-genai", ClientType: "mmsp", BaseURL: inner.url + "/v1"})))
+	for i := range dialects {
+		d := &dialects[i]
+		want := map[string]string{
+			"responses": `"content_filter"`, "chatCompletions": `"content_filter"`, "messages": `"stop_reason":"refusal"`, "generateContent": `{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"}`,
+		}[d.endpoint]
+		for _, stream := range []bool{false, true} {
+			for server, model := range map[*served]string{inner: "google-genai", s: "relayed"} {
+				if got := d.ask(server, model, "block this", stream); got.status != 200 || !strings.Contains(got.body, want) {
+					t.Errorf("%s of %s, stream %v: %d %s", d.endpoint, model, stream, got.status, got.body)
+				}
+			}
+		}
+	}
+}

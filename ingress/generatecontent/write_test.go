@@ -225,6 +225,37 @@ func TestWhole(t *testing.T) {
 	}
 }
 
+// TestBlocked: a prompt that was stopped has no candidate, unless something was answered.
+func TestBlocked(t *testing.T) {
+	const about = `,"modelVersion":"demo-1","responseId":"resp-a1"`
+	stopped := func(text string, prompt bool) mmsp.Message {
+		return mmsp.Message{FinishReason: mmsp.FinishUnknown, StopDetail: &mmsp.StopDetail{Kind: "filter", Text: text, Prompt: prompt}}
+	}
+	counted, answered := stopped("PROHIBITED_CONTENT", true), stopped("PROHIBITED_CONTENT", true)
+	counted.Usage = &mmsp.Usage{PromptTokens: new(int64(13))}
+	answered.ContentItems = []mmsp.Item{mmsp.Text("a")}
+	for _, c := range []struct {
+		answer mmsp.Message
+		want   string
+	}{
+		{counted, `{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"}` + about + `,"usageMetadata":{"promptTokenCount":13,"totalTokenCount":13}}`},
+		{stopped("not so", true), `{"promptFeedback":{"blockReason":"SAFETY","blockReasonMessage":"not so"}` + about + `}`},
+		{stopped("", true), `{"promptFeedback":{"blockReason":"SAFETY"}` + about + `}`},
+		{stopped("PROHIBITED_CONTENT", false), partsHead + `{"text":""}]},"finishReason":"PROHIBITED_CONTENT","index":0}]` + about + `}`},
+		{answered, partsHead + `{"text":"a"}]},"finishReason":"PROHIBITED_CONTENT","index":0}]` + about + `}`},
+	} {
+		if got := string(begin(t, google, "generateContent", hello).Whole(nil, &c.answer)); got != c.want {
+			t.Errorf("got\n%s\nwant\n%s", got, c.want)
+		}
+		last := strings.Replace(c.want, `{"text":"a"}`, `{"text":""}`, 1)
+		events := stream(begin(t, google, "streamGenerateContent?alt=sse", hello), deltas(c.answer.ContentItems...), &c.answer)
+		array := stream(begin(t, google, "streamGenerateContent", hello), deltas(c.answer.ContentItems...), &c.answer)
+		if !strings.HasSuffix(events, "data: "+last+"\n\n") || !strings.HasSuffix(array, last+"]") {
+			t.Errorf("got\n%s\n%s\nwant\n%s", events, array, last)
+		}
+	}
+}
+
 func TestFinish(t *testing.T) {
 	for _, c := range []struct {
 		finish mmsp.FinishReason
