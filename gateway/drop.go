@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"bytes"
+	"context"
 	"slices"
 
 	"github.com/prism-shadow/mmsp-go"
@@ -69,6 +71,20 @@ func letGo(config *mmsp.Config, parameter string, protocol carry.Protocol) (drop
 		return "", false
 	}
 	return parameter, true
+}
+
+// asks reports whether the row's client asks for what a config says, which is whether its request is another without it.
+func (r *row) asks(config *mmsp.Config) bool {
+	prepare := func(config *mmsp.Config) []byte {
+		hi := []mmsp.Message{{Role: mmsp.RoleUser, ContentItems: []mmsp.Item{mmsp.Text("hi")}}}
+		request, err := r.client.Provider().Prepare(context.Background(), hi, config)
+		if err != nil {
+			return nil
+		}
+		return request.Body
+	}
+	with := prepare(config)
+	return with != nil && !bytes.Equal(with, prepare(&mmsp.Config{}))
 }
 
 // thinks reports whether the config asks for thinking.

@@ -114,3 +114,53 @@ func TestBlockedPrompts(t *testing.T) {
 		}
 	}
 }
+
+// TestMedia: pictures and speech are asked for where a row's client has a word for them, and the caller is told where it has
+// none.
+func TestMedia(t *testing.T) {
+	t.Parallel()
+	rows := simulated(t)
+	for _, row := range rows {
+		if strings.HasPrefix(row.ClientType, "google") {
+			row.ServerModelID, row.ModelID = row.ClientType+" speaks", "gemini-3.8-flash-tts"
+			rows = append(rows, row)
+		}
+	}
+	inner := start(t, everywhere(table(rows...)))
+	relay := config.Model{ServerModelID: "relay", ModelID: "google-genai", ClientType: "mmsp", BaseURL: inner.url + "/v1"}
+	strict := rows[0]
+	strict.ServerModelID, strict.Strict = "strict", true
+	s := start(t, everywhere(table(append(rows, relay, strict)...)))
+	const (
+		pictures = `"responseModalities":["TEXT","IMAGE"],"imageConfig":{"aspectRatio":"1:1"}`
+		image    = `"responseModalities":["IMAGE"]`
+		speech   = `"responseModalities":["AUDIO"],"speechConfig":{"voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"Kore"}}}`
+	)
+	for _, tt := range []struct {
+		model, asks, says, dropped string
+	}{
+		{"google-genai", pictures, `"mimeType":"image/`, ""},
+		{"google-genai", image, `"mimeType":"image/`, ""},
+		{"google-official", pictures, `"mimeType":"image/`, ""},
+		{"google-official", image, `"mimeType":"image/`, ""},
+		{"relay", image, `"mimeType":"image/`, ""},
+		{"google-genai speaks", speech, `"mimeType":"audio/`, ""},
+		{"google-official speaks", speech, `"mimeType":"audio/`, ""},
+		{"google-genai speaks", image, `"mimeType":"audio/`, "generationConfig.responseModalities[0] (IMAGE)"},
+		{"google-genai", speech, `"text"`, "generationConfig.responseModalities[0] (AUDIO), generationConfig.speechConfig"},
+		{"google-official", speech, `"text"`, "generationConfig.responseModalities[0] (AUDIO), generationConfig.speechConfig"},
+		{"openai-chat", pictures, `"text"`, "generationConfig.responseModalities[1] (IMAGE), generationConfig.imageConfig"},
+		{"ant-messages", speech, `"text"`, "generationConfig.responseModalities[0] (AUDIO), generationConfig.speechConfig"},
+		{"strict", image, "generationConfig.responseModalities[0] (IMAGE)", ""},
+	} {
+		path := "/v1beta/models/" + strings.ReplaceAll(tt.model, " ", "%20") + ":generateContent"
+		got := s.send(s.request("POST", path, `{"contents":[{"parts":[{"text":"hi"}]}],"generationConfig":{`+tt.asks+`}}`))
+		want := http.StatusOK
+		if tt.model == "strict" {
+			want = http.StatusBadRequest
+		}
+		if got.status != want || !strings.Contains(got.body, tt.says) || got.header.Get("X-Mmsp-Dropped") != tt.dropped {
+			t.Errorf("%s, %s: %d %q %.300s", tt.model, tt.asks, got.status, got.header.Get("X-Mmsp-Dropped"), got.body)
+		}
+	}
+}

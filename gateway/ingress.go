@@ -26,7 +26,7 @@ func (c *call) answerIngress() {
 	if !ok {
 		return
 	}
-	env := &ingress.Env{Peer: c.row.peer, Caller: c.caller, Store: c.store, RequestID: c.id, Now: c.began}
+	env := &ingress.Env{Peer: c.row.peer, Asks: c.row.asks, Caller: c.caller, Store: c.store, RequestID: c.id, Now: c.began}
 	request, err := asked.Read(c.r.Context(), env)
 	if err == nil {
 		err = c.fits(request)

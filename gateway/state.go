@@ -157,10 +157,16 @@ func (s *state) add(id string, client *mmsp.Client, peer carry.Peer, strict bool
 	if _, taken := s.rows[id]; taken {
 		return fmt.Errorf("the id %q is taken already", id)
 	}
-	_, relay := client.Provider().(mmsp.Forwarder)
-	s.rows[id] = &row{counted: id, client: client, peer: peer, strict: strict, relay: relay, secrets: redactor(secrets), context: contextOf(peer)}
+	r := newRow(id, client, peer, secrets)
+	r.strict = strict
+	s.rows[id] = r
 	s.listed = append(s.listed, id)
 	return nil
+}
+
+func newRow(counted string, client *mmsp.Client, peer carry.Peer, secrets []string) *row {
+	_, relay := client.Provider().(mmsp.Forwarder)
+	return &row{counted: counted, client: client, peer: peer, relay: relay, secrets: redactor(secrets), context: contextOf(peer)}
 }
 
 // secretsOf returns what of a row must not be seen.
@@ -276,8 +282,7 @@ func (f *families) row(s *state, model string) (*row, bool) {
 	if err != nil {
 		return nil, false
 	}
-	peer := s.peer(chosen)
-	r := &row{counted: t.Name, client: client, peer: peer, secrets: redactor([]string{s.getenv(t.KeyVar)}), context: contextOf(peer)}
+	r := newRow(t.Name, client, s.peer(chosen), []string{s.getenv(t.KeyVar)})
 	if len(f.made) < maxFamilyModels {
 		f.made[model] = r
 	}

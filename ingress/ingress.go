@@ -72,6 +72,8 @@ type Env struct {
 	Store     carry.Store // never nil
 	RequestID string
 	Now       time.Time
+	// Asks reports whether the client of who answers makes anything of what a config says. Not every protocol needs it.
+	Asks func(*mmsp.Config) bool
 }
 
 // Request is a request in MMSP's terms.

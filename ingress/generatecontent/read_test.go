@@ -34,7 +34,7 @@ func read(peer carry.Peer, target, body string) (*ingress.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return call.Read(context.Background(), &ingress.Env{Peer: peer, RequestID: "req-1"})
+	return call.Read(context.Background(), &ingress.Env{Peer: peer, Asks: func(*mmsp.Config) bool { return peer == google }, RequestID: "req-1"})
 }
 
 func envelope(e carry.Envelope) string {
@@ -100,7 +100,8 @@ tools: tools.function_declarations`,
 			{"inline_data":{"mime_type":"application/pdf","data":"-_8","display_name":"a.pdf"}},
 			{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a"}},
 			{"fileData":{"fileUri":"https://example.com/a.JPG"},"videoMetadata":{}}]}]}`,
-			`{"role":"user","content_items":[{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="},{"type":"inline_data.done","data":"+/8=","mime_type":"application/pdf","filename":"a.pdf"},{"type":"image_url.done","image_url":"https://example.com/a"},{"type":"image_url.done","image_url":"https://example.com/a.JPG"}]} @contents[0].parts[0] contents[0].parts[1] contents[0].parts[2] contents[0].parts[3]`,
+			`{"role":"user","content_items":[{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="},{"type":"inline_data.done","data":"+/8=","mime_type":"application/pdf","filename":"a.pdf"},{"type":"image_url.done","image_url":"https://example.com/a"},{"type":"image_url.done","image_url":"https://example.com/a.JPG"}]} @contents[0].parts[0] contents[0].parts[1] contents[0].parts[2] contents[0].parts[3]
+dropped: contents[0].parts[3].videoMetadata`,
 		},
 		{
 			"what a stream of the model left in a chat is one item", google, `{"contents":[{"parts":[{"text":"q"}]},
@@ -210,8 +211,8 @@ tools: tools[0].functionDeclarations[0] | tools[0].functionDeclarations[1]`,
 			"temperature":0.5,"topP":0.9,"topK":40.0,"candidateCount":1,"maxOutputTokens":100,"stopSequences":["x"],"seed":-7,"presencePenalty":0.1,"frequencyPenalty":-0.1,
 			"responseLogprobs":true,"logprobs":3,"responseMimeType":"application/json","responseModalities":["text","IMAGE"],"mediaResolution":"MEDIA_RESOLUTION_LOW",
 			"imageConfig":{"aspectRatio":"1:1","image_size":"2K"},"thinkingConfig":{"includeThoughts":true,"thinkingBudget":-1,"thinkingLevel":"minimal"}}}`,
-			hi + `{"max_tokens":100,"temperature":0.5,"top_p":0.9,"top_k":40,"stop_sequences":["x"],"seed":-7,"presence_penalty":0.1,"frequency_penalty":-0.1,"response_format":{"type":"json_object"},"thinking_level":"low","thinking_budget":-1,"thinking_summary":true,"service_tier":"default","image_config":{"aspect_ratio":"1:1","image_size":"2K"}}
-dropped: generationConfig.responseLogprobs`,
+			hi + `{"max_tokens":100,"temperature":0.5,"top_p":0.9,"top_k":40,"stop_sequences":["x"],"seed":-7,"presence_penalty":0.1,"frequency_penalty":-0.1,"response_format":{"type":"json_object"},"thinking_level":"low","thinking_budget":-1,"thinking_summary":true,"service_tier":"default"}
+dropped: generationConfig.responseLogprobs | generationConfig.mediaResolution | generationConfig.responseModalities[1] (IMAGE) | generationConfig.imageConfig`,
 		},
 		{"nothing said", openai, `{` + contents + `,"generationConfig":{"temperature":null,"candidateCount":null,"responseMimeType":"text/plain","responseLogprobs":false,"thinkingConfig":{"thinkingLevel":"THINKING_LEVEL_UNSPECIFIED"},"imageConfig":{}},"tools":null,"toolConfig":null,"systemInstruction":null,"cachedContent":null,"serviceTier":null}`, hi},
 		{
@@ -227,11 +228,26 @@ dropped: generationConfig.responseLogprobs`,
 			hi + `{"thinking_budget":0,"thinking_summary":false}`,
 		},
 		{
-			"a voice", openai, `{` + contents + `,"generationConfig":{"responseModalities":["AUDIO"],"speechConfig":{"languageCode":"de-DE","voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"Kore"}}}}}`,
+			"pictures", google, `{` + contents + `,"generationConfig":{"responseModalities":["TEXT","IMAGE"]}}`,
+			hi + `{"image_config":{}}`,
+		},
+		{
+			"pictures of a form", google, `{` + contents + `,"generation_config":{"image_config":{"aspect_ratio":"1:1","image_size":"2K","person_generation":"ALLOW_ALL"}}}`,
+			hi + `{"image_config":{"aspect_ratio":"1:1","image_size":"2K"}}` + "\ndropped: generation_config.image_config.person_generation",
+		},
+		{
+			"speech without a voice", google, `{` + contents + `,"generationConfig":{"responseModalities":["AUDIO"]}}`, hi,
+		},
+		{
+			"speech that nobody speaks", openai, `{` + contents + `,"generation_config":{"response_modalities":["AUDIO"],"speechConfig":{"voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"Kore"}}}}}`,
+			hi + "dropped: generation_config.response_modalities[0] (AUDIO) | generation_config.speechConfig",
+		},
+		{
+			"a voice", google, `{` + contents + `,"generationConfig":{"responseModalities":["AUDIO"],"speechConfig":{"languageCode":"de-DE","voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"Kore"}}}}}`,
 			hi + `{"tts_config":[{"voice":"Kore"}]}` + "\ndropped: generationConfig.speechConfig.languageCode",
 		},
 		{
-			"voices", openai, `{` + contents + `,"generationConfig":{"speechConfig":{"multiSpeakerVoiceConfig":{"speakerVoiceConfigs":[{"speaker":"A","voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"Kore"}}},{"speaker":"B","voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"Puck"}}}]}}}}`,
+			"voices", google, `{` + contents + `,"generationConfig":{"speechConfig":{"multiSpeakerVoiceConfig":{"speakerVoiceConfigs":[{"speaker":"A","voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"Kore"}}},{"speaker":"B","voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"Puck"}}}]}}}}`,
 			hi + `{"tts_config":[{"voice":"Kore","speaker":"A"},{"voice":"Puck","speaker":"B"}]}`,
 		},
 	} {

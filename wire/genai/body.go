@@ -47,6 +47,8 @@ type InputPart struct {
 	Args        json.RawMessage // functionCall: an object; nil: none
 	Response    json.RawMessage // functionResponse: an object; nil: none
 	Parts       []InputPart     // functionResponse: pictures and documents
+
+	Ignored []string // the paths of what no other protocol has
 }
 
 // InputKinds are what a part may hold. What Google's own tools did is among it.
@@ -85,7 +87,9 @@ type Generation struct {
 	IncludeThoughts  *bool
 	ThinkingLevel    string // MINIMAL, LOW, MEDIUM or HIGH
 	ThinkingBudget   *int64 // tokens; -1: the model decides
+	AsksSpeech       []string // the paths of what asks for speech,
 	Voices           []SpeakerVoice
+	AsksPictures     []string // and for pictures
 	Image            *ImageConfig
 	Ignored          []string // the paths of what no other protocol has
 }
@@ -323,8 +327,10 @@ func readPart(r *jsonscan.Reader) InputPart {
 			part.readData(r)
 		case "functionCall", "functionResponse":
 			part.readFunction(r)
-		case "executableCode", "codeExecutionResult", "toolCall", "toolResponse",
-			"videoMetadata", "mediaResolution", "mediaProcessing", "partMetadata":
+		case "executableCode", "codeExecutionResult", "toolCall", "toolResponse", "partMetadata":
+			r.Skip()
+		case "videoMetadata", "mediaResolution", "mediaProcessing":
+			part.Ignored = append(part.Ignored, r.Path())
 			r.Skip()
 		default:
 			if len(unknown) < 8 {
@@ -520,9 +526,22 @@ func (g *Generation) read(r *jsonscan.Reader) {
 			twice = twice || schema != nil && g.Schema != nil
 			g.Schema = schema
 		case "responseModalities":
-			r.Elements(func() { word(r, "MODALITY_UNSPECIFIED", "TEXT", "IMAGE", "AUDIO") })
+			r.Elements(func() {
+				switch word(r, "MODALITY_UNSPECIFIED", "TEXT", "IMAGE", "AUDIO") {
+				case "IMAGE":
+					g.AsksPictures = append(g.AsksPictures, r.Path()+" (IMAGE)")
+				case "AUDIO":
+					g.AsksSpeech = append(g.AsksSpeech, r.Path()+" (AUDIO)")
+				}
+			})
+		case "mediaResolution":
+			if word := r.String(); word != "" && word != "MEDIA_RESOLUTION_UNSPECIFIED" {
+				g.Ignored = append(g.Ignored, r.Path())
+			}
 		case "speechConfig":
-			g.readSpeech(r)
+			if g.readSpeech(r); g.Voices != nil {
+				g.AsksSpeech = append(g.AsksSpeech, r.Path())
+			}
 		case "imageConfig":
 			image := ImageConfig{}
 			fields(r, func(name string) {
@@ -532,11 +551,15 @@ func (g *Generation) read(r *jsonscan.Reader) {
 				case "imageSize":
 					image.ImageSize = r.String()
 				default:
+					if r.Kind() != 'n' {
+						g.Ignored = append(g.Ignored, r.Path())
+					}
 					r.Skip()
 				}
 			})
 			if image != (ImageConfig{}) {
 				g.Image = &image
+				g.AsksPictures = append(g.AsksPictures, r.Path())
 			}
 		case "thinkingConfig":
 			fields(r, func(name string) {
@@ -551,7 +574,7 @@ func (g *Generation) read(r *jsonscan.Reader) {
 					r.Skip()
 				}
 			})
-		default: // mediaResolution and what is new
+		default: // what is new
 			r.Skip()
 		}
 	})
