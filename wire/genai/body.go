@@ -85,8 +85,8 @@ type Generation struct {
 	JSON             bool            // the text of the answer is JSON,
 	Schema           json.RawMessage // which fits this JSON Schema
 	IncludeThoughts  *bool
-	ThinkingLevel    string // MINIMAL, LOW, MEDIUM or HIGH
-	ThinkingBudget   *int64 // tokens; -1: the model decides
+	ThinkingLevel    string   // MINIMAL, LOW, MEDIUM or HIGH
+	ThinkingBudget   *int64   // tokens; -1: the model decides
 	AsksSpeech       []string // the paths of what asks for speech,
 	Voices           []SpeakerVoice
 	AsksPictures     []string // and for pictures
