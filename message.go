@@ -26,8 +26,9 @@ const (
 
 // StopDetail says what FinishUnknown, or a stop sequence, hides.
 type StopDetail struct {
-	Kind string `json:"kind"`           // filter, refusal, pause, context, stop_sequence or malformed_call
-	Text string `json:"text,omitempty"` // the provider's own words
+	Kind   string `json:"kind"`             // filter, refusal, pause, context, stop_sequence or malformed_call
+	Text   string `json:"text,omitempty"`   // the provider's own words
+	Prompt bool   `json:"prompt,omitempty"` // a filter stopped the prompt, and not the answer
 }
 
 // Usage counts tokens. A nil field was not reported. Input is Cached + Prompt, output Thoughts + Response.

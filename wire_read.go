@@ -192,6 +192,10 @@ func (r *wireReader) stopDetail() *StopDetail {
 			d.Kind = r.String()
 		case "text":
 			d.Text = r.String()
+		case "prompt":
+			if prompt := r.Bool(); prompt != nil {
+				d.Prompt = *prompt
+			}
 		default:
 			r.Skip()
 		}

@@ -92,7 +92,7 @@ func TestWireRoundTrip(t *testing.T) {
 		},
 		{
 			"event",
-			`{"role":"assistant","event_type":"stop","content_items":[],"usage_metadata":null,"finish_reason":"unknown","stop_detail":{"kind":"filter"},"created_at":1,"later":{"a":"ü"}}`,
+			`{"role":"assistant","event_type":"stop","content_items":[],"usage_metadata":null,"finish_reason":"unknown","stop_detail":{"kind":"filter","prompt":true},"created_at":1,"later":{"a":"ü"}}`,
 			"",
 		},
 		{
@@ -150,7 +150,7 @@ func TestWireRoundTrip(t *testing.T) {
 			`{"role":"assistant","content_items":[],"usage_metadata":{"cached_tokens":null,"prompt_tokens":null,"thoughts_tokens":null,"response_tokens":null},"finish_reason":"stop"}`,
 		},
 		{
-			"message", `{"role":"assistant","content_items":[],"stop_detail":{"text":null,"kind":"pause","later":1}}`,
+			"message", `{"role":"assistant","content_items":[],"stop_detail":{"text":null,"kind":"pause","prompt":false,"later":1}}`,
 			`{"role":"assistant","content_items":[],"stop_detail":{"kind":"pause"}}`,
 		},
 		{

@@ -210,6 +210,9 @@ func (w *objectWriter) stopDetail(d *StopDetail) {
 	w.open()
 	w.string("kind", d.Kind)
 	w.optionalString("text", d.Text)
+	if d.Prompt {
+		w.raw("prompt", []byte("true"))
+	}
 	w.close()
 }
 

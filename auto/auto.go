@@ -31,8 +31,6 @@ type Type struct {
 	Name     string // such as "openai-chat"
 	New      func(mmsp.Options) (mmsp.Provider, error)
 	Protocol string // that it speaks: responses, messages, interactions, generateContent, chat, embeddings or mmsp
-	// Unthinking reports that its protocol has no word for how much a model is to think: the config's is passed over.
-	Unthinking bool
 
 	// Of the official clients, which speak a vendor's own API and are chosen by the family of a model id.
 	Vendor   string
@@ -50,9 +48,9 @@ var types = []Type{
 	{Name: "deepseek-official", New: provider(deepseekofficial.New), Protocol: "responses", Vendor: "DeepSeek", KeyVar: "DEEPSEEK_API_KEY", Families: []string{"deepseek-"}},
 	{Name: "minimax-official", New: provider(minimaxofficial.New), Protocol: "responses", Vendor: "MiniMax", KeyVar: "MINIMAX_API_KEY", Families: []string{"minimax-"}},
 	{Name: "openai-responses", New: provider(openairesponses.New), Protocol: "responses"},
-	{Name: "openai-chat", New: provider(openaichat.New), Protocol: "chat", Unthinking: true},
+	{Name: "openai-chat", New: provider(openaichat.New), Protocol: "chat"},
 	{Name: "openai-chat-vllm-adapter", New: provider(openaichatvllmadapter.New), Protocol: "chat"},
-	{Name: "openai-embedding", New: provider(openaiembedding.New), Protocol: "embeddings", Unthinking: true},
+	{Name: "openai-embedding", New: provider(openaiembedding.New), Protocol: "embeddings"},
 	{Name: "ant-messages", New: provider(antmessages.New), Protocol: "messages"},
 	{Name: "google-genai", New: provider(googlegenai.New), Protocol: "generateContent"},
 	{Name: "mmsp", New: provider(mmspclient.New), Protocol: "mmsp"},

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"bytes"
+	"context"
 	"slices"
 
 	"github.com/prism-shadow/mmsp-go"
@@ -102,11 +104,25 @@ func fit(config *mmsp.Config, r *row) (dropped []string) {
 		config.Temperature = new(1.0)
 		dropped = append(dropped, "temperature")
 	}
-	if r.unthinking && config.EffectiveThinkingLevel() != "" {
+	if config.EffectiveThinkingLevel() != "" && !r.asks(&mmsp.Config{ThinkingLevel: mmsp.ThinkingHigh}) {
 		config.ThinkingLevel, config.ThinkingBudget = "", nil
 		dropped = append(dropped, "thinking_level")
 	}
 	return dropped
+}
+
+// asks reports whether the row's client asks for what a config says, which is whether its request is another without it.
+func (r *row) asks(config *mmsp.Config) bool {
+	prepare := func(config *mmsp.Config) []byte {
+		hi := []mmsp.Message{{Role: mmsp.RoleUser, ContentItems: []mmsp.Item{mmsp.Text("hi")}}}
+		request, err := r.client.Provider().Prepare(context.Background(), hi, config)
+		if err != nil {
+			return nil
+		}
+		return request.Body
+	}
+	with := prepare(config)
+	return with != nil && !bytes.Equal(with, prepare(&mmsp.Config{}))
 }
 
 // thinks reports whether the config asks for thinking.

@@ -135,7 +135,7 @@ func TestProviderErrors(t *testing.T) {
 	for _, tt := range []struct {
 		prompt string
 		kinds  kinds
-		status int // messages: 402 and 529 for 429 or 503
+		status int // messages: 402 and 529 for 429 or 503; generateContent: 429 for 402
 		final  bool
 		wait   string
 	}{
@@ -222,8 +222,8 @@ func TestProviderErrors(t *testing.T) {
 					if d.endpoint == "messages" && k == &overloaded {
 						want = 529
 					}
-					if d.endpoint == "messages" && k == &billing {
-						want = 402
+					if own := map[string]int{"messages": 402, "generateContent": 429}[d.endpoint]; k == &billing && own != 0 {
+						want = own
 					}
 					if got.status != want || !k.says(d, false, e.words) || !strings.Contains(e.message, message) || message == "" {
 						t.Errorf("%s: %d %+v, want %d %s, %s", name, got.status, e, want, k.words(d, false), message)

@@ -27,7 +27,10 @@ func (c *call) answerIngress() {
 	if !ok {
 		return
 	}
-	env := &ingress.Env{Peer: c.row.peer, Caller: c.caller, Store: c.store, RequestID: c.id, Now: c.began, Fetch: c.files().fetch}
+	env := &ingress.Env{
+		Peer: c.row.peer, Asks: c.row.asks, Fetch: c.files().fetch,
+		Caller: c.caller, Store: c.store, RequestID: c.id, Now: c.began,
+	}
 	request, err := asked.Read(c.r.Context(), env)
 	if err == nil {
 		err = c.fits(request)

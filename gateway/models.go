@@ -84,26 +84,32 @@ func appendModel(dst []byte, id string, started time.Time) []byte {
 		quoted, quoted, started.Unix(), started.UTC().Format(time.RFC3339))
 }
 
-// geminiModels answers GET /v1beta/models and /v1beta/models/{id}.
-func (c *call) geminiModels() bool {
-	path, one := strings.CutPrefix(c.r.URL.EscapedPath(), "/v1beta/models/")
-	id, err := url.PathUnescape(path)
-	switch {
-	case !one:
-		body, err := generatecontent.AppendModels(nil, c.state.listed, c.r.URL.Query())
+// geminiModels answers GET /v1beta/models, and the same of one model.
+func (c *call) geminiModels() {
+	told := func(id string, r *row) generatecontent.Model {
+		return generatecontent.Model{ID: id, Embeds: r.client.Embeds(), InputTokens: r.context}
+	}
+	path := strings.TrimPrefix(c.r.URL.Path, "/v1beta/")
+	if path == "models" {
+		var models []generatecontent.Model
+		for _, id := range c.state.listed {
+			if r, ok := c.state.row(id); ok {
+				models = append(models, told(id, r))
+			}
+		}
+		body, err := generatecontent.AppendModels(nil, models, c.r.URL.Query())
 		if err != nil {
 			c.fail(err)
-			return true
+			return
 		}
 		c.json(http.StatusOK, body)
-	case strings.Contains(path, ":"): // a method, which is asked for with POST
-		return false
-	default:
-		if _, ok := c.state.row(id); err != nil || !ok {
-			c.fail(unknownModel(id, "/v1beta/models"))
-			return true
-		}
-		c.json(http.StatusOK, generatecontent.AppendModel(nil, id))
+		return
 	}
-	return true
+	id := strings.TrimPrefix(path, "models/")
+	r, ok := c.state.row(id)
+	if !ok {
+		c.fail(unknownModel(id, "/v1beta/models"))
+		return
+	}
+	c.json(http.StatusOK, generatecontent.AppendModel(nil, told(id, r)))
 }

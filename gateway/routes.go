@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/prism-shadow/mmsp-go/gateway/config"
@@ -20,9 +21,11 @@ import (
 type endpoint struct {
 	name     string // of its switch, gateway.http.endpoints.<name>.enabled
 	protocol ingress.Protocol
-	paths    []string // one that ends in a slash stands for all below it
-	// get answers what is asked with GET, and reports whether there is such a route; nil: there is none.
-	get func(*call) bool
+	// paths that end in a slash stand for all below them. Those that begin with a colon stand for what is asked of a model
+	// with POST under /v1/ or /v1beta/.
+	paths []string
+	// get answers what is asked with GET, which is everything else; nil: there is none.
+	get func(*call)
 }
 
 // endpoints is the one table of ingress protocols.
@@ -30,7 +33,10 @@ var endpoints = []endpoint{
 	{"responses", responses.New(), []string{"/v1/responses", "/v1/responses/input_tokens"}, nil},
 	{"chatCompletions", chat.New(), []string{"/v1/chat/completions"}, nil},
 	{"messages", messages.New(), []string{"/v1/messages", "/v1/messages/count_tokens"}, nil},
-	{"generateContent", generatecontent.New(), []string{"/v1beta/models", "/v1beta/models/"}, (*call).geminiModels},
+	{"generateContent", generatecontent.New(), []string{
+		":generateContent", ":streamGenerateContent", ":countTokens", ":embedContent", ":batchEmbedContents",
+		"/v1beta/models", "/v1beta/models/", "/v1beta/tunedModels/",
+	}, (*call).geminiModels},
 	{"embeddings", embeddings.New(), []string{"/v1/embeddings"}, nil},
 }
 
@@ -42,16 +48,24 @@ func Endpoints() (names []string) {
 	return names
 }
 
-// endpointOf returns the endpoint that a path belongs to.
-func endpointOf(path string) *endpoint {
+// endpointOf returns the endpoint that a request belongs to.
+func endpointOf(r *http.Request) *endpoint {
+	path := r.URL.Path
+	versioned := strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v1beta/")
 	for i := range endpoints {
-		for _, p := range endpoints[i].paths {
-			if path == p || strings.HasSuffix(p, "/") && strings.HasPrefix(path, p) {
-				return &endpoints[i]
-			}
+		e := &endpoints[i]
+		if r.Method == http.MethodPost && versioned && e.asks(path) || slices.ContainsFunc(e.paths, func(p string) bool {
+			return path == p || strings.HasSuffix(p, "/") && strings.HasPrefix(path, p)
+		}) {
+			return e
 		}
 	}
 	return nil
+}
+
+// asks reports whether a path ends in what is asked of a model.
+func (e *endpoint) asks(path string) bool {
+	return slices.ContainsFunc(e.paths, func(p string) bool { return p[0] == ':' && strings.HasSuffix(path, p) })
 }
 
 // on reports whether the configuration switches the endpoint on.
@@ -66,16 +80,21 @@ func (e *endpoint) on(c *config.Config) bool {
 
 // route answers a request to a route of the endpoint, whose caller may call.
 func (c *call) route(e *endpoint) {
+	allowed := http.MethodPost
+	if e.get != nil && !strings.Contains(c.r.URL.Path, ":") { // a list, or a model that nothing is asked of
+		allowed = http.MethodGet
+	}
 	switch {
 	case !e.on(c.state.config):
 		c.fail(&ingress.Problem{
 			Kind: ingress.KindNotFound, Status: http.StatusNotFound,
 			Message: fmt.Sprintf("this endpoint is off; gateway.http.endpoints.%s.enabled turns it on", e.name),
 		})
-	case c.r.Method == http.MethodGet && e.get != nil && e.get(c):
-	case c.r.Method != http.MethodPost:
-		c.w.Header().Set("Allow", http.MethodPost)
-		c.fail(&ingress.Problem{Kind: ingress.KindMethod, Status: http.StatusMethodNotAllowed, Message: fmt.Sprintf("%.16s is not possible here; POST is", c.r.Method)})
+	case c.r.Method == http.MethodGet && e.get != nil && !e.asks(c.r.URL.Path):
+		e.get(c)
+	case c.r.Method != allowed:
+		c.w.Header().Set("Allow", allowed)
+		c.fail(&ingress.Problem{Kind: ingress.KindMethod, Status: http.StatusMethodNotAllowed, Message: fmt.Sprintf("%.16s is not possible here; %s is", c.r.Method, allowed)})
 	default:
 		c.guard(c.answerIngress)
 	}

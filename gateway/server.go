@@ -207,7 +207,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	endpoint := endpointOf(r.URL.Path)
+	endpoint := endpointOf(r)
 	if endpoint != nil {
 		call.protocol = endpoint.protocol
 		w.Header().Set("Request-Id", call.id) // where Anthropic's libraries look

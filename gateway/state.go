@@ -43,11 +43,10 @@ type row struct {
 	counted string // the name it has in the metrics
 	client  *mmsp.Client
 	peer    carry.Peer
-	// unthinking reports that the client passes over how much the model is to think.
-	unthinking bool
-	strict     bool // what the client cannot take is refused, not let go of
-	relay      bool // another MMSP server: messages are not judged here
-	secrets    *strings.Replacer
+	strict  bool // what the client cannot take is refused, not let go of
+	relay   bool // another MMSP server: messages are not judged here
+	secrets *strings.Replacer
+	context int64 // tokens that the model takes; 0: the registry does not know
 }
 
 // TableError says which rows of the models table cannot be served.
@@ -126,13 +125,28 @@ func newState(c *config.Config, old *state, own []Own) (*state, error) {
 func (s *state) peer(model *config.Model) carry.Peer {
 	t, _ := auto.Of(model.ModelID, s.options(model))
 	p := carry.Peer{ClientType: t.Name, Protocol: carry.Protocol(t.Protocol), Model: model.ModelID, Host: cmp.Or(t.Vendor, t.Name)}
-	if address, err := url.Parse(model.BaseURL); err == nil && model.BaseURL != "" {
-		p.Host = strings.ToLower(cmp.Or(address.Host, address.Scheme))
-		if vendor := vendors[p.Host]; vendor != "" {
-			p.Host = vendor
+	p.Host = cmp.Or(hostOf(model.BaseURL), p.Host)
+	return p
+}
+
+// hostOf returns the vendor whose endpoint a URL names, else its host; "" where it names none.
+func hostOf(baseURL string) string {
+	address, err := url.Parse(baseURL)
+	if err != nil {
+		return ""
+	}
+	host := strings.ToLower(cmp.Or(address.Host, address.Scheme))
+	return cmp.Or(vendors[host], host)
+}
+
+// contextOf returns how many tokens the model of a peer takes, as the registry has it for the peer's endpoint.
+func contextOf(p carry.Peer) int64 {
+	for _, m := range registry.List(registry.USD) {
+		if m.ID == p.Model && hostOf(m.BaseURL) == p.Host {
+			return m.ContextWindow
 		}
 	}
-	return p
+	return 0
 }
 
 // vendors are the hosts that official clients reach when nobody names one.
@@ -146,11 +160,16 @@ func (s *state) add(id string, client *mmsp.Client, peer carry.Peer, strict bool
 	if _, taken := s.rows[id]; taken {
 		return fmt.Errorf("the id %q is taken already", id)
 	}
-	_, relay := client.Provider().(mmsp.Forwarder)
-	t, _ := auto.Of("", mmsp.Options{ClientType: peer.ClientType})
-	s.rows[id] = &row{counted: id, client: client, peer: peer, unthinking: t.Unthinking, strict: strict, relay: relay, secrets: redactor(secrets)}
+	r := newRow(id, client, peer, secrets)
+	r.strict = strict
+	s.rows[id] = r
 	s.listed = append(s.listed, id)
 	return nil
+}
+
+func newRow(counted string, client *mmsp.Client, peer carry.Peer, secrets []string) *row {
+	_, relay := client.Provider().(mmsp.Forwarder)
+	return &row{counted: counted, client: client, peer: peer, relay: relay, secrets: redactor(secrets), context: contextOf(peer)}
 }
 
 // secretsOf returns what of a row must not be seen.
@@ -266,7 +285,7 @@ func (f *families) row(s *state, model string) (*row, bool) {
 	if err != nil {
 		return nil, false
 	}
-	r := &row{counted: t.Name, client: client, peer: s.peer(chosen), secrets: redactor([]string{s.getenv(t.KeyVar)})}
+	r := newRow(t.Name, client, s.peer(chosen), []string{s.getenv(t.KeyVar)})
 	if len(f.made) < maxFamilyModels {
 		f.made[model] = r
 	}

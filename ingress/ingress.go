@@ -74,6 +74,8 @@ type Env struct {
 	Store     carry.Store // never nil
 	RequestID string
 	Now       time.Time
+	// Asks reports whether the client of who answers makes anything of what a config says. Not every protocol needs it.
+	Asks func(*mmsp.Config) bool
 	// Fetch downloads the file at a URL, which stands at a path of the body. The error is an *mmsp.InvalidRequestError at
 	// the path, or that of ctx.
 	Fetch func(ctx context.Context, path, url string) (*File, error)
@@ -120,8 +122,6 @@ type Request struct {
 	Invented map[string]bool
 	// Embeds reports that vectors are wanted: one for each message.
 	Embeds bool
-	// Prefill reports that the last message is the beginning of the assistant's answer.
-	Prefill bool
 }
 
 // Conversation gathers the turns of a request: neighbours of one role join, and texts of the system are kept in order.
@@ -156,6 +156,20 @@ func (c *Conversation) SystemPrompt() *string {
 		return nil
 	}
 	return new(strings.Join(c.system, "\n\n"))
+}
+
+// Sum adds the counts that are known; nil: none is.
+func Sum(counts ...*int64) (sum *int64) {
+	for _, n := range counts {
+		switch {
+		case n == nil:
+		case sum == nil:
+			sum = new(*n)
+		default:
+			*sum += *n
+		}
+	}
+	return sum
 }
 
 // Invalid is the error of a request whose value at a path is wrong.

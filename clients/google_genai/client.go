@@ -540,7 +540,7 @@ func (c *Client) transformModelOutputToUniEvent(modelOutput *genai.Chunk, event 
 		switch modelOutput.FinishReason {
 		case "": // the prompt was refused
 			event.FinishReason = mmsp.FinishUnknown
-			event.StopDetail = &mmsp.StopDetail{Kind: "filter", Text: cmp.Or(modelOutput.BlockText, modelOutput.BlockReason)}
+			event.StopDetail = &mmsp.StopDetail{Kind: "filter", Text: cmp.Or(modelOutput.BlockText, modelOutput.BlockReason), Prompt: true}
 		case "STOP":
 			event.FinishReason = mmsp.FinishStop
 		case "MAX_TOKENS":

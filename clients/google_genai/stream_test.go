@@ -92,6 +92,9 @@ func describe(finish mmsp.FinishReason, u *mmsp.Usage, detail *mmsp.StopDetail) 
 	stop := fmt.Sprintf("%s %s/%s/%s/%s", finish, count(u.CachedTokens), count(u.PromptTokens), count(u.ThoughtsTokens), count(u.ResponseTokens))
 	if detail != nil {
 		stop += " " + detail.Kind + ": " + detail.Text
+		if detail.Prompt {
+			stop += ", of the prompt"
+		}
 	}
 	return stop
 }
@@ -231,7 +234,7 @@ func TestStream(t *testing.T) {
 		{"MODEL_ARMOR", stopped("MODEL_ARMOR", "Not this."), yes, "unknown " + usual + " filter: Not this."},
 		{"MALFORMED_FUNCTION_CALL", stopped("MALFORMED_FUNCTION_CALL", "print(x)"), yes, "unknown " + usual + " malformed_call: print(x)"},
 		{"OTHER", stopped("OTHER", ""), yes, "unknown " + usual},
-		{"the prompt is refused late", text("Yes") + "\n" + `{"promptFeedback":{"blockReason":"SAFETY"}}`, yes, "unknown -/-/-/- filter: SAFETY"},
+		{"the prompt is refused late", text("Yes") + "\n" + `{"promptFeedback":{"blockReason":"SAFETY"}}`, yes, "unknown -/-/-/- filter: SAFETY, of the prompt"},
 		{"a note on the prompt refuses nothing", `{"promptFeedback":{"safetyRatings":[]}}` + "\n" + text("Yes") + "\n" + last("STOP"), yes, "stop " + usual},
 		{"[DONE]", text("Yes") + "\n" + last("STOP") + "\n[DONE]", yes, "stop " + usual},
 		{"something follows the end", text("Yes") + "\n" + usageless + "\n" + `{"candidates":[{"groundingMetadata":{}}]` + counts, yes, "stop " + usual},
@@ -416,8 +419,8 @@ func TestStreamErrors(t *testing.T) {
 		{"a whole answer without a finish reason", text("Half"), half, &incomplete, "no finish reason"},
 		{"cut in a chunk", frames(text("Half")) + `data: {"candidates":[{"content":{"parts":[{"te`, half, &incomplete, "no finish reason"},
 		{"an array cut in a chunk", "[" + text("Half") + `,{"candidates":[{"content":{"parts":[{"text":"}`, half, &incomplete, "no finish reason"},
-		{"a refused prompt", frames(`{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":13}}`), "", &empty, "unknown -/13/-/- filter: PROHIBITED_CONTENT"},
-		{"a refused prompt in one piece", `{"promptFeedback":{"blockReason":"MODEL_ARMOR","blockReasonMessage":"Injection."},"usageMetadata":{"trafficType":"ON_DEMAND"}}`, "", &empty, "unknown -/-/-/- filter: Injection."},
+		{"a refused prompt", frames(`{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":13}}`), "", &empty, "unknown -/13/-/- filter: PROHIBITED_CONTENT, of the prompt"},
+		{"a refused prompt in one piece", `{"promptFeedback":{"blockReason":"MODEL_ARMOR","blockReasonMessage":"Injection."},"usageMetadata":{"trafficType":"ON_DEMAND"}}`, "", &empty, "unknown -/-/-/- filter: Injection., of the prompt"},
 		{"a refused answer", `{"candidates":[{"finishReason":"SAFETY"}]` + counts, "", &empty, "unknown " + usual + " filter: SAFETY"},
 		{"thinking alone", frames(chunk(`{"text":"Hm","thought":true}`, `}`) + "\n" + last("STOP")), "{\"type\":\"thinking.delta\",\"thinking\":\"Hm\"}\n{\"type\":\"thinking.done\",\"thinking\":\"Hm\"}", &empty, "stop " + usual},
 		{

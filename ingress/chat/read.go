@@ -3,7 +3,6 @@ package chat
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -262,8 +261,8 @@ func joinDetails(details []openaichat.ReasoningDetail) (joined []openaichat.Reas
 func readPicture(url string) (item mmsp.Item, ok bool) {
 	header, payload, _ := strings.Cut(strings.TrimPrefix(url, "data:"), ",")
 	mimeType, encoding, _ := strings.Cut(header, ";")
-	data, err := base64.StdEncoding.DecodeString(payload)
-	if err != nil || encoding != "base64" || mimeType == "" {
+	data, ok := jsonscan.DecodeBase64(payload)
+	if !ok || encoding != "base64" || mimeType == "" {
 		return item, false
 	}
 	return mmsp.InlineData(data, mimeType, ""), true

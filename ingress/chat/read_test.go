@@ -80,11 +80,11 @@ func TestRead(t *testing.T) {
 		{
 			"parts of a user",
 			`{"model":"m","messages":[{"role":"user","name":"Ann","content":[{"type":"text","text":""},{"type":"text","text":"what"},{"type":"image_url","image_url":{"url":"https://x.test/a.png","detail":"high"}},` +
-				`{"type":"image_url","image_url":"data:image/png;base64,AA=="},{"type":"input_audio","input_audio":{"data":"UklGRg==","format":"wav"}},{"type":"input_audio","input_audio":{"data":"SUQz","format":"mp3"}},` +
+				`{"type":"image_url","image_url":"data:image/png;base64,AA=="},{"type":"input_audio","input_audio":{"data":"UklGRg==","format":"wav"}},{"type":"input_audio","input_audio":{"data":"-_8","format":"mp3"}},` +
 				`{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERi0="}},{"type":"file","file":{"file_data":"JVBERi0"}},{"type":"file","file":{"filename":"n.txt","file_data":"aGk="}}]}]}`,
 			chatPeer,
 			`{"role":"user","content_items":[{"type":"text.done","text":"what"},{"type":"image_url.done","image_url":"https://x.test/a.png","detail":"high"},{"type":"image_url.done","image_url":"data:image/png;base64,AA=="},` +
-				`{"type":"inline_data.done","data":"UklGRg==","mime_type":"audio/wav"},{"type":"inline_data.done","data":"SUQz","mime_type":"audio/mpeg"},` +
+				`{"type":"inline_data.done","data":"UklGRg==","mime_type":"audio/wav"},{"type":"inline_data.done","data":"+/8=","mime_type":"audio/mpeg"},` +
 				`{"type":"inline_data.done","data":"JVBERi0=","mime_type":"application/pdf","filename":"a.pdf"},{"type":"inline_data.done","data":"JVBERi0=","mime_type":"application/pdf"},{"type":"inline_data.done","data":"aGk=","mime_type":"text/plain","filename":"n.txt"}]}` + "\n",
 		},
 		{

@@ -324,17 +324,7 @@ func usageOf(u *mmsp.Usage) *openaichat.Usage {
 		return nil
 	}
 	return &openaichat.Usage{
-		PromptTokens: sum(u.CachedTokens, u.PromptTokens), CompletionTokens: sum(u.ThoughtsTokens, u.ResponseTokens),
+		PromptTokens: ingress.Sum(u.CachedTokens, u.PromptTokens), CompletionTokens: ingress.Sum(u.ThoughtsTokens, u.ResponseTokens),
 		CachedTokens: u.CachedTokens, ReasoningTokens: u.ThoughtsTokens,
 	}
-}
-
-func sum(a, b *int64) *int64 {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return new(*a + *b)
 }

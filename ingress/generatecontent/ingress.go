@@ -33,7 +33,8 @@ const (
 	verbBatchEmbed = "batchEmbedContents"
 )
 
-// Parse reads a request to /v1beta/models/{model}:{verb}, or the same under /v1/. The model may hold slashes and colons.
+// Parse reads a request to /v1beta/models/{model}:{verb}, or the same under /v1/. The model may hold slashes and colons; one
+// with a slash may stand without models/, as tuned models do.
 func (protocol) Parse(r *http.Request, body []byte) (ingress.Call, error) {
 	c := &call{}
 	if err := c.route(r.URL); err != nil {
@@ -56,24 +57,17 @@ func (protocol) Parse(r *http.Request, body []byte) (ingress.Call, error) {
 	return c, nil
 }
 
-// route reads the address.
+// route reads the address. Of its path it is all one what is escaped.
 func (c *call) route(address *url.URL) error {
-	unknown := &ingress.Problem{Kind: ingress.KindNotFound, Status: http.StatusNotFound, Message: "there is nothing at " + address.Path}
-	rest, ok := strings.CutPrefix(address.EscapedPath(), "/v1beta/models/")
+	rest, ok := strings.CutPrefix(address.Path, "/v1beta/")
 	if !ok {
-		rest, ok = strings.CutPrefix(address.EscapedPath(), "/v1/models/")
+		rest, ok = strings.CutPrefix(address.Path, "/v1/")
 	}
-	if !strings.Contains(rest, ":") { // some libraries escape it
-		rest = strings.NewReplacer("%3A", ":", "%3a", ":").Replace(rest)
+	if colon := strings.LastIndexByte(rest, ':'); colon >= 0 {
+		c.model, c.verb = strings.TrimPrefix(rest[:colon], "models/"), rest[colon+1:]
 	}
-	colon := strings.LastIndexByte(rest, ':')
-	if !ok || colon < 0 {
-		return unknown
-	}
-	model, err := url.PathUnescape(rest[:colon])
-	c.model, c.verb = model, rest[colon+1:]
-	if err != nil || model == "" || !slices.Contains([]string{verbGenerate, verbStream, verbCount, verbEmbed, verbBatchEmbed}, c.verb) {
-		return unknown
+	if !ok || c.model == "" || !slices.Contains([]string{verbGenerate, verbStream, verbCount, verbEmbed, verbBatchEmbed}, c.verb) {
+		return &ingress.Problem{Kind: ingress.KindNotFound, Status: http.StatusNotFound, Message: fmt.Sprintf("there is nothing at %.200s", address.Path)}
 	}
 	query := address.Query()
 	switch alt := cmp.Or(query.Get("alt"), query.Get("$alt")); alt {

@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
@@ -16,9 +15,16 @@ const (
 	maxPage     = 1000
 )
 
+// Model is a model as the protocol lists it.
+type Model struct {
+	ID          string
+	Embeds      bool  // it makes vectors, and nothing else
+	InputTokens int64 // that it takes; 0: not known
+}
+
 // AppendModels appends a page of the answer to GET /v1beta/models: the query may have a pageSize and the pageToken that the
 // page before it gave. The error is an *mmsp.InvalidRequestError.
-func AppendModels(dst []byte, ids []string, query url.Values) ([]byte, error) {
+func AppendModels(dst []byte, models []Model, query url.Values) ([]byte, error) {
 	size := defaultPage
 	for _, name := range []string{"pageSize", "page_size"} {
 		if text := query.Get(name); text != "" {
@@ -35,24 +41,24 @@ func AppendModels(dst []byte, ids []string, query url.Values) ([]byte, error) {
 	for _, name := range []string{"pageToken", "page_token"} {
 		if text := query.Get(name); text != "" {
 			last, err := base64.RawURLEncoding.DecodeString(text)
-			at := slices.Index(ids, string(last))
+			at := slices.IndexFunc(models, func(m Model) bool { return m.ID == string(last) })
 			if err != nil || at < 0 {
 				return dst, ingress.Invalid(name, "it is not the token of a page")
 			}
-			ids = ids[at+1:]
+			models = models[at+1:]
 		}
 	}
 	next := ""
-	if len(ids) > size {
-		ids = ids[:size]
-		next = base64.RawURLEncoding.EncodeToString([]byte(ids[size-1]))
+	if len(models) > size {
+		models = models[:size]
+		next = base64.RawURLEncoding.EncodeToString([]byte(models[size-1].ID))
 	}
 	dst = append(dst, `{"models":[`...)
-	for i, id := range ids {
+	for i, m := range models {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = AppendModel(dst, id)
+		dst = AppendModel(dst, m)
 	}
 	dst = append(dst, ']')
 	if next != "" {
@@ -61,11 +67,15 @@ func AppendModels(dst []byte, ids []string, query url.Values) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// AppendModel appends one model. Which of them make vectors shows in their names alone.
-func AppendModel(dst []byte, id string) []byte {
-	dst = jsonscan.AppendString(append(dst, `{"name":`...), "models/"+id)
-	dst = jsonscan.AppendString(append(dst, `,"displayName":`...), id)
-	if strings.Contains(strings.ToLower(id), "embed") {
+// AppendModel appends one model. The protocol gives each a version and a description, which are empty here.
+func AppendModel(dst []byte, m Model) []byte {
+	dst = jsonscan.AppendString(append(dst, `{"name":`...), "models/"+m.ID)
+	dst = jsonscan.AppendString(append(dst, `,"version":"","displayName":`...), m.ID)
+	dst = append(dst, `,"description":""`...)
+	if m.InputTokens > 0 {
+		dst = strconv.AppendInt(append(dst, `,"inputTokenLimit":`...), m.InputTokens, 10)
+	}
+	if m.Embeds {
 		return append(dst, `,"supportedGenerationMethods":["embedContent","batchEmbedContents"]}`...)
 	}
 	return append(dst, `,"supportedGenerationMethods":["generateContent","streamGenerateContent","countTokens"]}`...)

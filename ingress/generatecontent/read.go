@@ -67,30 +67,24 @@ func (c *call) readBody(ctx context.Context) (*ingress.Request, error) {
 		}
 	}
 	r.flush(nil)
-	messages := r.conversation.Messages
-	if len(messages) == 0 {
+	if len(r.conversation.Messages) == 0 {
 		return nil, ingress.Invalid(body.Contents[0].Path, "there is nothing in the contents")
 	}
 	request := &ingress.Request{
-		Messages: messages, Paths: r.conversation.Paths, Dropped: r.dropped,
+		Messages: r.conversation.Messages, Paths: r.conversation.Paths, Dropped: r.dropped,
 		Invented: r.invented,
-		Prefill:  prefills(&messages[len(messages)-1]),
 	}
 	c.showsThoughts = body.Generation.IncludeThoughts == nil || *body.Generation.IncludeThoughts
-	c.readConfig(&request.Config)
+	c.readConfig(request)
 	request.Config.SystemPrompt = r.conversation.SystemPrompt()
 	return request, c.readTools(request)
-}
-
-// prefills reports whether the last turn begins the answer; calls that wait for theirs do not.
-func prefills(last *mmsp.Message) bool {
-	return last.Role == mmsp.RoleAssistant && last.ContentItems[len(last.ContentItems)-1].Type != mmsp.ToolCallDone
 }
 
 // turn reads the content with a number.
 func (r *reader) turn(number int, turn *genai.Turn) error {
 	for i := range turn.Parts {
 		part := &turn.Parts[i]
+		r.dropped = append(r.dropped, part.Ignored...)
 		if part.Kind == "functionCall" && turn.Role != "model" {
 			return ingress.Invalid(part.Path+".functionCall", "a call stands in a turn of the model")
 		}
@@ -190,7 +184,7 @@ func (r *reader) flush(fidelity mmsp.Fidelity) {
 func (r *reader) proof(part *genai.InputPart, kind string) (fidelity mmsp.Fidelity, redacted bool) {
 	value := part.Signature
 	if strings.HasPrefix(value, sealedPrefix) {
-		if text, ok := genai.DecodeBase64(value); ok {
+		if text, ok := jsonscan.DecodeBase64(value); ok {
 			value = string(text)
 		}
 	}
@@ -353,8 +347,8 @@ func compact(value []byte) string {
 	return out.String()
 }
 
-func (c *call) readConfig(config *mmsp.Config) {
-	g := &c.body.Generation
+func (c *call) readConfig(request *ingress.Request) {
+	g, config := &c.body.Generation, &request.Config
 	config.Temperature, config.TopP, config.TopK, config.MaxTokens = g.Temperature, g.TopP, g.TopK, g.MaxOutputTokens
 	config.StopSequences, config.Seed = g.StopSequences, g.Seed
 	config.PresencePenalty, config.FrequencyPenalty = g.PresencePenalty, g.FrequencyPenalty
@@ -371,11 +365,30 @@ func (c *call) readConfig(config *mmsp.Config) {
 	if config.ServiceTier = c.body.ServiceTier; config.ServiceTier == "standard" {
 		config.ServiceTier = "default" // as the others call it
 	}
-	if g.Image != nil {
-		config.ImageConfig = &mmsp.ImageConfig{AspectRatio: g.Image.AspectRatio, ImageSize: g.Image.ImageSize}
+	c.readMedia(request)
+}
+
+// readMedia reads what is asked for beside text. Most clients have no word for it, those of Google for some models.
+func (c *call) readMedia(request *ingress.Request) {
+	g, config := &c.body.Generation, &request.Config
+	switch {
+	case g.AsksPictures == nil:
+	case c.env.Asks(&mmsp.Config{ImageConfig: &mmsp.ImageConfig{}}):
+		config.ImageConfig = &mmsp.ImageConfig{}
+		if g.Image != nil {
+			*config.ImageConfig = mmsp.ImageConfig{AspectRatio: g.Image.AspectRatio, ImageSize: g.Image.ImageSize}
+		}
+	default:
+		request.Dropped = append(request.Dropped, g.AsksPictures...)
 	}
-	for _, v := range g.Voices {
-		config.TTSConfig = append(config.TTSConfig, mmsp.TTSVoice{Voice: v.VoiceConfig.PrebuiltVoiceConfig.VoiceName, Speaker: v.Speaker})
+	switch {
+	case g.AsksSpeech == nil:
+	case c.env.Asks(&mmsp.Config{TTSConfig: []mmsp.TTSVoice{{Voice: "any"}}}): // a model that speaks does nothing else
+		for _, v := range g.Voices {
+			config.TTSConfig = append(config.TTSConfig, mmsp.TTSVoice{Voice: v.VoiceConfig.PrebuiltVoiceConfig.VoiceName, Speaker: v.Speaker})
+		}
+	default:
+		request.Dropped = append(request.Dropped, g.AsksSpeech...)
 	}
 }
 

@@ -35,7 +35,9 @@ func read(peer carry.Peer, target, body string) (*ingress.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return call.Read(context.Background(), &ingress.Env{Peer: peer, RequestID: "req-1", Fetch: ingresstest.Fetch})
+	return call.Read(context.Background(), &ingress.Env{
+		Peer: peer, Asks: func(*mmsp.Config) bool { return peer == google }, RequestID: "req-1", Fetch: ingresstest.Fetch,
+	})
 }
 
 func envelope(e carry.Envelope) string {
@@ -70,9 +72,6 @@ func show(t *testing.T, r *ingress.Request) string {
 			out.WriteString(list.name + ": " + strings.Join(list.words, " | ") + "\n")
 		}
 	}
-	if r.Prefill {
-		out.WriteString("prefill\n")
-	}
 	return strings.TrimSpace(out.String())
 }
 
@@ -101,11 +100,12 @@ tools: tools.function_declarations`,
 		{
 			"pictures and documents", openai, `{"contents":[{"parts":[
 			{"inlineData":{"mimeType":"image/png","data":"iVBORw=="}},
-			{"inline_data":{"mime_type":"application/pdf","data":"JVBERg","display_name":"a.pdf"}},
+			{"inline_data":{"mime_type":"application/pdf","data":"-_8","display_name":"a.pdf"}},
 			{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a"}},
 			{"fileData":{"fileUri":"https://example.com/a.JPG"},"videoMetadata":{}},
 			{"fileData":{"fileUri":"https://files.test/a.pdf"}},{"file_data":{"mime_type":"text/markdown","file_uri":"https://files.test/a.txt","display_name":"b.md"}}]}]}`,
-			`{"role":"user","content_items":[{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="},{"type":"inline_data.done","data":"JVBERg==","mime_type":"application/pdf","filename":"a.pdf"},{"type":"image_url.done","image_url":"https://example.com/a"},{"type":"image_url.done","image_url":"https://example.com/a.JPG"},{"type":"inline_data.done","data":"JVBERi0=","mime_type":"application/pdf","filename":"a.pdf"},{"type":"inline_data.done","data":"aGk=","mime_type":"text/markdown","filename":"b.md"}]} @contents[0].parts[0] contents[0].parts[1] contents[0].parts[2] contents[0].parts[3] contents[0].parts[4] contents[0].parts[5]`,
+			`{"role":"user","content_items":[{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="},{"type":"inline_data.done","data":"+/8=","mime_type":"application/pdf","filename":"a.pdf"},{"type":"image_url.done","image_url":"https://example.com/a"},{"type":"image_url.done","image_url":"https://example.com/a.JPG"},{"type":"inline_data.done","data":"JVBERi0=","mime_type":"application/pdf","filename":"a.pdf"},{"type":"inline_data.done","data":"aGk=","mime_type":"text/markdown","filename":"b.md"}]} @contents[0].parts[0] contents[0].parts[1] contents[0].parts[2] contents[0].parts[3] contents[0].parts[4] contents[0].parts[5]
+dropped: contents[0].parts[3].videoMetadata`,
 		},
 		{
 			"what a stream of the model left in a chat is one item", google, `{"contents":[{"parts":[{"text":"q"}]},
@@ -124,8 +124,7 @@ tools: tools.function_declarations`,
 			{"inlineData":{"mimeType":"image/png","data":"iVBORw=="},"thoughtSignature":"aQ=="},
 			{"thoughtSignature":"ZQ=="}]}]}`,
 			`{"role":"user","content_items":[{"type":"text.done","text":"q"}]} @contents[0].parts[0]
-{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"T","fidelity":{"signature":"dA=="}},{"type":"tool_call.done","name":"f","arguments":{"n":1.50},"tool_call_id":"call_1_1","fidelity":{"signature":"Zi0_"}},{"type":"inline_data.done","data":"iVBORw==","mime_type":"image/png","fidelity":{"signature":"aQ=="}},{"type":"text.done","text":"","fidelity":{"signature":"ZQ=="}}]} @contents[1].parts[0] contents[1].parts[1] contents[1].parts[2] contents[1].parts[3]
-prefill`,
+{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"T","fidelity":{"signature":"dA=="}},{"type":"tool_call.done","name":"f","arguments":{"n":1.50},"tool_call_id":"call_1_1","fidelity":{"signature":"Zi0_"}},{"type":"inline_data.done","data":"iVBORw==","mime_type":"image/png","fidelity":{"signature":"aQ=="}},{"type":"text.done","text":"","fidelity":{"signature":"ZQ=="}}]} @contents[1].parts[0] contents[1].parts[1] contents[1].parts[2] contents[1].parts[3]`,
 		},
 		{
 			"signatures of another provider", anthropic, `{"contents":[{"parts":[{"text":"q"}]},{"role":"model","parts":[
@@ -142,8 +141,7 @@ prefill`,
 			{"text":"a","thoughtSignature":"` + envelope(carry.Envelope{Issuer: anthropic, Kind: "thinking", Fidelity: mmsp.Fidelity(`{"signature":"of a thought"}`)}) + `"},
 			{"text":"b","thoughtSignature":"` + envelope(carry.Envelope{Issuer: anthropic, Kind: "text", Fidelity: mmsp.Fidelity(`{"signature":"of another"}`), Owner: &carry.Owner{}}) + `"}]}]}`,
 			`{"role":"user","content_items":[{"type":"text.done","text":"q"}]} @contents[0].parts[0]
-{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"T","fidelity":{"signature":"s"}},{"type":"thinking.done","thinking":"R"},{"type":"thinking.done","thinking":"_REDACTED_THINKING","fidelity":{"signature":"r"}},{"type":"text.done","text":"a"},{"type":"text.done","text":"b"}]} @contents[1].parts[0] contents[1].parts[1] contents[1].parts[2] contents[1].parts[3] contents[1].parts[4]
-prefill`,
+{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"T","fidelity":{"signature":"s"}},{"type":"thinking.done","thinking":"R"},{"type":"thinking.done","thinking":"_REDACTED_THINKING","fidelity":{"signature":"r"}},{"type":"text.done","text":"a"},{"type":"text.done","text":"b"}]} @contents[1].parts[0] contents[1].parts[1] contents[1].parts[2] contents[1].parts[3] contents[1].parts[4]`,
 		},
 		{
 			"answers by id, by order and by name", openai, `{"contents":[{"parts":[{"text":"q"}]},
@@ -182,8 +180,7 @@ prefill`,
 			hi + `{"role":"assistant","content_items":[{"type":"text.done","text":"a"}]} @contents[1].parts[3]
 {"tools":[{"name":"f"}]}
 tools: tools[1].functionDeclarations[0]
-dropped: tools[0] (googleSearch) | tools[1] (urlContext) | contents[1].parts[0] (executableCode) | contents[1].parts[1] (codeExecutionResult) | contents[1].parts[2] (toolCall)
-prefill`,
+dropped: tools[0] (googleSearch) | tools[1] (urlContext) | contents[1].parts[0] (executableCode) | contents[1].parts[1] (codeExecutionResult) | contents[1].parts[2] (toolCall)`,
 		},
 		{
 			"schemas", openai, `{` + contents + `,"tools":[{"functionDeclarations":[
@@ -218,8 +215,8 @@ tools: tools[0].functionDeclarations[0] | tools[0].functionDeclarations[1]`,
 			"temperature":0.5,"topP":0.9,"topK":40.0,"candidateCount":1,"maxOutputTokens":100,"stopSequences":["x"],"seed":-7,"presencePenalty":0.1,"frequencyPenalty":-0.1,
 			"responseLogprobs":true,"logprobs":3,"responseMimeType":"application/json","responseModalities":["text","IMAGE"],"mediaResolution":"MEDIA_RESOLUTION_LOW",
 			"imageConfig":{"aspectRatio":"1:1","image_size":"2K"},"thinkingConfig":{"includeThoughts":true,"thinkingBudget":-1,"thinkingLevel":"minimal"}}}`,
-			hi + `{"max_tokens":100,"temperature":0.5,"top_p":0.9,"top_k":40,"stop_sequences":["x"],"seed":-7,"presence_penalty":0.1,"frequency_penalty":-0.1,"response_format":{"type":"json_object"},"thinking_level":"low","thinking_budget":-1,"thinking_summary":true,"service_tier":"default","image_config":{"aspect_ratio":"1:1","image_size":"2K"}}
-dropped: generationConfig.responseLogprobs`,
+			hi + `{"max_tokens":100,"temperature":0.5,"top_p":0.9,"top_k":40,"stop_sequences":["x"],"seed":-7,"presence_penalty":0.1,"frequency_penalty":-0.1,"response_format":{"type":"json_object"},"thinking_level":"low","thinking_budget":-1,"thinking_summary":true,"service_tier":"default"}
+dropped: generationConfig.responseLogprobs | generationConfig.mediaResolution | generationConfig.responseModalities[1] (IMAGE) | generationConfig.imageConfig`,
 		},
 		{"nothing said", openai, `{` + contents + `,"generationConfig":{"temperature":null,"candidateCount":null,"responseMimeType":"text/plain","responseLogprobs":false,"thinkingConfig":{"thinkingLevel":"THINKING_LEVEL_UNSPECIFIED"},"imageConfig":{}},"tools":null,"toolConfig":null,"systemInstruction":null,"cachedContent":null,"serviceTier":null}`, hi},
 		{
@@ -235,11 +232,26 @@ dropped: generationConfig.responseLogprobs`,
 			hi + `{"thinking_budget":0,"thinking_summary":false}`,
 		},
 		{
-			"a voice", openai, `{` + contents + `,"generationConfig":{"responseModalities":["AUDIO"],"speechConfig":{"languageCode":"de-DE","voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"Kore"}}}}}`,
+			"pictures", google, `{` + contents + `,"generationConfig":{"responseModalities":["TEXT","IMAGE"]}}`,
+			hi + `{"image_config":{}}`,
+		},
+		{
+			"pictures of a form", google, `{` + contents + `,"generation_config":{"image_config":{"aspect_ratio":"1:1","image_size":"2K","person_generation":"ALLOW_ALL"}}}`,
+			hi + `{"image_config":{"aspect_ratio":"1:1","image_size":"2K"}}` + "\ndropped: generation_config.image_config.person_generation",
+		},
+		{
+			"speech without a voice", google, `{` + contents + `,"generationConfig":{"responseModalities":["AUDIO"]}}`, hi,
+		},
+		{
+			"speech that nobody speaks", openai, `{` + contents + `,"generation_config":{"response_modalities":["AUDIO"],"speechConfig":{"voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"Kore"}}}}}`,
+			hi + "dropped: generation_config.response_modalities[0] (AUDIO) | generation_config.speechConfig",
+		},
+		{
+			"a voice", google, `{` + contents + `,"generationConfig":{"responseModalities":["AUDIO"],"speechConfig":{"languageCode":"de-DE","voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"Kore"}}}}}`,
 			hi + `{"tts_config":[{"voice":"Kore"}]}` + "\ndropped: generationConfig.speechConfig.languageCode",
 		},
 		{
-			"voices", openai, `{` + contents + `,"generationConfig":{"speechConfig":{"multiSpeakerVoiceConfig":{"speakerVoiceConfigs":[{"speaker":"A","voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"Kore"}}},{"speaker":"B","voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"Puck"}}}]}}}}`,
+			"voices", google, `{` + contents + `,"generationConfig":{"speechConfig":{"multiSpeakerVoiceConfig":{"speakerVoiceConfigs":[{"speaker":"A","voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"Kore"}}},{"speaker":"B","voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"Puck"}}}]}}}}`,
 			hi + `{"tts_config":[{"voice":"Kore","speaker":"A"},{"voice":"Puck","speaker":"B"}]}`,
 		},
 	} {
@@ -349,6 +361,9 @@ func TestRoute(t *testing.T) {
 		{"/v1/models/m:streamGenerateContent?key=k", "m", true, false, "application/json; charset=utf-8"},
 		{"/v1beta/models/a%2Fb:c:streamGenerateContent?alt=sse", "a/b:c", true, false, "text/event-stream; charset=utf-8"},
 		{"/v1beta/models/models/a/b%20c%3AgenerateContent", "models/a/b c", false, false, ""},
+		{"/v1beta/models%2Fm:generateContent", "m", false, false, ""},
+		{"/v1beta/tunedModels/m:generateContent", "tunedModels/m", false, false, ""},
+		{"/v1/a/b:generateContent", "a/b", false, false, ""},
 		{"/v1beta/models/m:countTokens", "m", false, true, ""},
 		{"/v1beta/models/m:predict", "", false, false, ""},
 		{"/v1beta/models/:generateContent", "", false, false, ""},

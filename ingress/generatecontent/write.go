@@ -58,7 +58,7 @@ func (c *call) Event(dst []byte, e *mmsp.Event) []byte {
 		return dst[:start]
 	}
 	if c.tail == nil {
-		c.tail = append(c.appendAbout([]byte(`]},"index":0}`)), '}')
+		c.tail = append(c.appendAbout([]byte(`]},"index":0}]`)), '}')
 	}
 	return c.close(append(dst, c.tail...))
 }
@@ -66,8 +66,13 @@ func (c *call) Event(dst []byte, e *mmsp.Event) []byte {
 // Stop writes the last chunk, which alone has a finish reason and the counts. Chats of Google's library forget an answer with
 // a chunk that has no part.
 func (c *call) Stop(dst []byte, answer *mmsp.Message) []byte {
-	dst = append(c.open(dst), partsHead...)
-	return c.end(c.close(c.appendFinish(append(dst, `{"text":""}`...), answer)))
+	dst = c.open(dst)
+	if blocked(answer) {
+		dst = c.appendBlock(dst, answer)
+	} else {
+		dst = c.appendFinish(append(dst, partsHead+`{"text":""}`...), answer)
+	}
+	return c.end(c.close(dst))
 }
 
 // Fail writes the error in the place of a chunk.
@@ -79,6 +84,9 @@ func (c *call) Fail(dst []byte, p *ingress.Problem) []byte {
 func (c *call) Whole(dst []byte, answer *mmsp.Message) []byte {
 	if c.embeddings != nil {
 		return c.appendVectors(dst, answer)
+	}
+	if blocked(answer) {
+		return c.appendBlock(dst, answer)
 	}
 	dst = append(dst, partsHead...)
 	parts := len(dst)
@@ -128,9 +136,9 @@ func (c *call) end(dst []byte) []byte {
 
 const partsHead = `{"candidates":[{"content":{"role":"model","parts":[`
 
-// appendAbout ends the candidates and appends what every chunk says of the whole answer.
+// appendAbout appends what every chunk says of the whole answer.
 func (c *call) appendAbout(dst []byte) []byte {
-	dst = jsonscan.AppendString(append(dst, `],"modelVersion":`...), c.model)
+	dst = jsonscan.AppendString(append(dst, `,"modelVersion":`...), c.model)
 	return jsonscan.AppendString(append(dst, `,"responseId":`...), c.env.RequestID)
 }
 
@@ -141,7 +149,33 @@ func (c *call) appendFinish(dst []byte, answer *mmsp.Message) []byte {
 	if message != "" {
 		dst = jsonscan.AppendString(append(dst, `,"finishMessage":`...), message)
 	}
-	dst = c.appendAbout(append(dst, `,"index":0}`...))
+	return c.appendEnd(append(dst, `,"index":0}]`...), answer)
+}
+
+// blocked reports whether the prompt was stopped before anything was answered.
+func blocked(answer *mmsp.Message) bool {
+	return len(answer.ContentItems) == 0 && answer.StopDetail != nil && answer.StopDetail.Prompt
+}
+
+// appendBlock appends a chunk, or a whole answer, that says why the prompt was stopped in the place of a candidate.
+func (c *call) appendBlock(dst []byte, answer *mmsp.Message) []byte {
+	reason, message := answer.StopDetail.Text, ""
+	if !slices.Contains(blockReasons, reason) {
+		reason, message = "SAFETY", reason
+	}
+	dst = jsonscan.AppendString(append(dst, `{"promptFeedback":{"blockReason":`...), reason)
+	if message != "" {
+		dst = jsonscan.AppendString(append(dst, `,"blockReasonMessage":`...), message)
+	}
+	return c.appendEnd(append(dst, '}'), answer)
+}
+
+// blockReasons are the words for a prompt that was stopped.
+var blockReasons = []string{"SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "MODEL_ARMOR", "JAILBREAK"}
+
+// appendEnd ends the last chunk, or a whole answer, with the counts.
+func (c *call) appendEnd(dst []byte, answer *mmsp.Message) []byte {
+	dst = c.appendAbout(dst)
 	if counts, known := usage(answer.Usage); known {
 		dst = genai.AppendUsage(append(dst, `,"usageMetadata":`...), &counts)
 	}
@@ -184,12 +218,8 @@ func usage(u *mmsp.Usage) (counts genai.Counts, known bool) {
 	if u == nil {
 		return counts, false
 	}
-	counts = genai.Counts{Prompt: u.PromptTokens, Cached: u.CachedTokens, Thoughts: u.ThoughtsTokens, Candidates: u.ResponseTokens}
-	if u.CachedTokens != nil {
-		counts.Prompt = new(*u.CachedTokens)
-		if u.PromptTokens != nil {
-			*counts.Prompt += *u.PromptTokens
-		}
+	counts = genai.Counts{
+		Prompt: ingress.Sum(u.CachedTokens, u.PromptTokens), Cached: u.CachedTokens, Thoughts: u.ThoughtsTokens, Candidates: u.ResponseTokens,
 	}
 	return counts, counts != genai.Counts{}
 }
@@ -402,9 +432,9 @@ func appendError(dst []byte, p *ingress.Problem) []byte {
 	return append(dst, "}}"...)
 }
 
-// statusCode returns the HTTP status, but for what this protocol does not know, such as Anthropic's 529.
+// statusCode returns the HTTP status, but for what this protocol does not know: 402, and such as Anthropic's 529.
 func statusCode(p *ingress.Problem) int {
-	if p.Status < 400 || p.Status > 511 {
+	if p.Kind == ingress.KindBilling || p.Status < 400 || p.Status > 511 {
 		return statusOf(p.Kind).code
 	}
 	return p.Status

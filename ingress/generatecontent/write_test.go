@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -224,6 +225,37 @@ func TestWhole(t *testing.T) {
 	}
 }
 
+// TestBlocked: a prompt that was stopped has no candidate, unless something was answered.
+func TestBlocked(t *testing.T) {
+	const about = `,"modelVersion":"demo-1","responseId":"resp-a1"`
+	stopped := func(text string, prompt bool) mmsp.Message {
+		return mmsp.Message{FinishReason: mmsp.FinishUnknown, StopDetail: &mmsp.StopDetail{Kind: "filter", Text: text, Prompt: prompt}}
+	}
+	counted, answered := stopped("PROHIBITED_CONTENT", true), stopped("PROHIBITED_CONTENT", true)
+	counted.Usage = &mmsp.Usage{PromptTokens: new(int64(13))}
+	answered.ContentItems = []mmsp.Item{mmsp.Text("a")}
+	for _, c := range []struct {
+		answer mmsp.Message
+		want   string
+	}{
+		{counted, `{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"}` + about + `,"usageMetadata":{"promptTokenCount":13,"totalTokenCount":13}}`},
+		{stopped("not so", true), `{"promptFeedback":{"blockReason":"SAFETY","blockReasonMessage":"not so"}` + about + `}`},
+		{stopped("", true), `{"promptFeedback":{"blockReason":"SAFETY"}` + about + `}`},
+		{stopped("PROHIBITED_CONTENT", false), partsHead + `{"text":""}]},"finishReason":"PROHIBITED_CONTENT","index":0}]` + about + `}`},
+		{answered, partsHead + `{"text":"a"}]},"finishReason":"PROHIBITED_CONTENT","index":0}]` + about + `}`},
+	} {
+		if got := string(begin(t, google, "generateContent", hello).Whole(nil, &c.answer)); got != c.want {
+			t.Errorf("got\n%s\nwant\n%s", got, c.want)
+		}
+		last := strings.Replace(c.want, `{"text":"a"}`, `{"text":""}`, 1)
+		events := stream(begin(t, google, "streamGenerateContent?alt=sse", hello), deltas(c.answer.ContentItems...), &c.answer)
+		array := stream(begin(t, google, "streamGenerateContent", hello), deltas(c.answer.ContentItems...), &c.answer)
+		if !strings.HasSuffix(events, "data: "+last+"\n\n") || !strings.HasSuffix(array, last+"]") {
+			t.Errorf("got\n%s\n%s\nwant\n%s", events, array, last)
+		}
+	}
+}
+
 func TestFinish(t *testing.T) {
 	for _, c := range []struct {
 		finish mmsp.FinishReason
@@ -282,7 +314,7 @@ func TestErrors(t *testing.T) {
 			`{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1.5s"},{"@type":"type.googleapis.com/google.rpc.RequestInfo","requestId":"req-1"}]}}`,
 		},
 		{ingress.Problem{Kind: ingress.KindUnauthorized}, `{"error":{"code":401,"message":"UNAUTHENTICATED","status":"UNAUTHENTICATED"}}`},
-		{ingress.Problem{Kind: ingress.KindBilling, Status: 402, Message: "m"}, `{"error":{"code":402,"message":"m","status":"RESOURCE_EXHAUSTED"}}`},
+		{ingress.Problem{Kind: ingress.KindBilling, Status: 402, Message: "m"}, `{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED"}}`},
 		{ingress.Problem{Kind: ingress.KindForbidden, Message: "m"}, `{"error":{"code":403,"message":"m","status":"PERMISSION_DENIED"}}`},
 		{ingress.Problem{Kind: ingress.KindUnknownModel, Message: "m"}, `{"error":{"code":404,"message":"m","status":"NOT_FOUND"}}`},
 		{ingress.Problem{Kind: ingress.KindMethod, Message: "m"}, `{"error":{"code":405,"message":"m","status":"UNIMPLEMENTED"}}`},
@@ -298,20 +330,21 @@ func TestErrors(t *testing.T) {
 }
 
 func TestModels(t *testing.T) {
-	ids := []string{"a", "b/c", "text-embedding-3"}
+	models := []Model{{ID: "embedder"}, {ID: "b/c", InputTokens: 1 << 20}, {ID: "text", Embeds: true}}
 	var got []string
 	for token := "-"; token != ""; {
 		query := url.Values{"pageSize": {"2"}}
 		if token != "-" {
 			query.Set("pageToken", token)
 		}
-		page, err := AppendModels(nil, ids, query)
+		page, err := AppendModels(nil, models, query)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var list struct {
 			Models []struct {
 				Name    string
+				Input   int64    `json:"inputTokenLimit"`
 				Methods []string `json:"supportedGenerationMethods"`
 			}
 			NextPageToken string
@@ -320,16 +353,16 @@ func TestModels(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range list.Models {
-			got = append(got, m.Name+" "+m.Methods[0])
+			got = append(got, m.Name, strconv.FormatInt(m.Input, 10), m.Methods[0])
 		}
 		got, token = append(got, "|"), list.NextPageToken
 	}
-	if want := "models/a generateContent models/b/c generateContent | models/text-embedding-3 embedContent |"; strings.Join(got, " ") != want {
+	if want := "models/embedder 0 generateContent models/b/c 1048576 generateContent | models/text 0 embedContent |"; strings.Join(got, " ") != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for _, query := range []string{"pageSize=-1", "pageSize=x", "pageToken=%25", "page_token=" + base64.RawURLEncoding.EncodeToString([]byte("gone"))} {
 		values, _ := url.ParseQuery(query)
-		if _, err := AppendModels(nil, ids, values); err == nil {
+		if _, err := AppendModels(nil, models, values); err == nil {
 			t.Error(query)
 		}
 	}

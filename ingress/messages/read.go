@@ -33,7 +33,6 @@ func (c *call) Read(ctx context.Context, env *ingress.Env) (*ingress.Request, er
 	}
 	request := &ingress.Request{
 		Messages: turns, Paths: r.conversation.Paths, Dropped: r.dropped, Betas: c.betas,
-		Prefill: turns[len(turns)-1].Role == mmsp.RoleAssistant,
 	}
 	request.Config.SystemPrompt = r.conversation.SystemPrompt()
 	return request, readConfig(c.body, env.Peer, request)
@@ -112,7 +111,7 @@ func (r *reader) block(b *anthropic.BodyBlock) error {
 		r.add(b.Path, mmsp.Text(searchResult(b)))
 	case "image":
 		if b.Source.Type == "base64" && r.role == mmsp.RoleAssistant {
-			r.add(b.Path, mmsp.InlineData(decode(b.Source.Data), b.Source.MediaType, ""))
+			r.add(b.Path, mmsp.InlineData(b.Source.Data, b.Source.MediaType, ""))
 		} else {
 			r.add(b.Path, mmsp.ImageURL(pictureURL(&b.Source)))
 		}
@@ -139,10 +138,10 @@ func (r *reader) document(b *anthropic.BodyBlock) error {
 	if b.Text != "" {
 		r.add(b.Path, mmsp.Text(b.Text))
 	}
-	text := b.Source.Data
+	text := b.Source.Text
 	switch b.Source.Type {
 	case "base64":
-		r.add(b.Path, mmsp.InlineData(decode(b.Source.Data), b.Source.MediaType, b.Title))
+		r.add(b.Path, mmsp.InlineData(b.Source.Data, b.Source.MediaType, b.Title))
 		return nil
 	case "url":
 		file, err := r.fetch(b)
@@ -216,7 +215,7 @@ func (r *reader) toolResult(b *anthropic.BodyBlock) (mmsp.Item, error) {
 				files = append(files, file.DataURL())
 			}
 		case part.Source.Type == "text":
-			texts = append(texts, part.Text, part.Title, part.Source.Data)
+			texts = append(texts, part.Text, part.Title, part.Source.Text)
 		case part.Source.Type == "content":
 			texts = append(texts, part.Text, part.Title, joinTexts(part.Source.Content))
 			for j := range part.Source.Content {
@@ -254,13 +253,7 @@ func pictureURL(s *anthropic.BodySource) string {
 	if s.Type == "url" {
 		return s.URL
 	}
-	return "data:" + s.MediaType + ";base64," + s.Data
-}
-
-// decode returns the bytes of base64 that was found to be right.
-func decode(data string) []byte {
-	raw, _ := base64.StdEncoding.DecodeString(data)
-	return raw
+	return "data:" + s.MediaType + ";base64," + base64.StdEncoding.EncodeToString(s.Data)
 }
 
 // endTurn puts the proofs of a turn back onto the items that they belong to, and adds the items to the conversation. A

@@ -85,13 +85,13 @@ func TestReadMessages(t *testing.T) {
 		},
 		{
 			"pictures and documents",
-			turn("user", `[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO\nRw=="}},{"type":"image","source":{"type":"url","url":"https://a.test/b.png"}},`+
-				`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBERg=="},"title":"a.pdf","citations":{"enabled":true}},`+
+			turn("user", `[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO\nRw"}},{"type":"image","source":{"type":"url","url":"https://a.test/b.png"}},`+
+				`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"-_8"},"title":"a.pdf","citations":{"enabled":true}},`+
 				`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"plain"},"context":"about it"},`+
 				`{"type":"document","source":{"type":"content","content":[{"type":"text","text":"one"},{"type":"image","source":{"type":"url","url":"data:image/png;base64,aQ=="}},{"type":"text","text":"two"}]}},`+
 				`{"type":"document","source":{"type":"content","content":"three"}}]`),
 			`[{"role":"user","content_items":[{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="},{"type":"image_url.done","image_url":"https://a.test/b.png"},` +
-				`{"type":"inline_data.done","data":"JVBERg==","mime_type":"application/pdf","filename":"a.pdf"},` +
+				`{"type":"inline_data.done","data":"+/8=","mime_type":"application/pdf","filename":"a.pdf"},` +
 				`{"type":"text.done","text":"about it"},{"type":"inline_data.done","data":"cGxhaW4=","mime_type":"text/plain"},` +
 				`{"type":"inline_data.done","data":"b25lCnR3bw==","mime_type":"text/plain"},{"type":"image_url.done","image_url":"data:image/png;base64,aQ=="},` +
 				`{"type":"inline_data.done","data":"dGhyZWU=","mime_type":"text/plain"}]}]`, "",
@@ -178,20 +178,14 @@ func TestReadMessages(t *testing.T) {
 	}
 }
 
-func TestReadPathsAndPrefill(t *testing.T) {
+func TestReadPaths(t *testing.T) {
 	request := read(t, anthropicPeer, `{"model":"m","max_tokens":9,"system":[{"type":"text","text":"one"},{"type":"text","text":"two"}],"messages":[{"role":"user","content":"a"},`+
 		`{"role":"system","content":"three"},{"role":"user","content":[{"type":"text","text":" "},{"type":"text","text":"b"}]},{"role":"assistant","content":"The answer is "}]}`)
 	if got := text(t, request.Paths); got != `[["messages[0].content","messages[2].content[1]"],["messages[3].content"]]` {
 		t.Error(got)
 	}
-	if !request.Prefill {
-		t.Error("the beginning of an answer is not seen")
-	}
 	if got := *request.Config.SystemPrompt; got != "one\n\ntwo\n\nthree" {
 		t.Errorf("%q", got)
-	}
-	if read(t, anthropicPeer, turn("user", `"a"`)).Prefill {
-		t.Error("a question is no answer")
 	}
 	// Another provider cannot have issued a value without an envelope.
 	request = read(t, geminiPeer, turn("assistant", `[{"type":"thinking","thinking":"t","signature":"c2ln"}]`))

@@ -106,7 +106,7 @@ func FuzzWrite(f *testing.F) {
 				if piece[0]|0x20 == 'k' {
 					name = "note"
 				}
-				if !isObject(arguments) {
+				if !jsonscan.ValidObject(arguments) {
 					arguments = string(append(jsonscan.AppendString([]byte(`{"input":`), arguments), '}'))
 				}
 				half = middle(arguments)

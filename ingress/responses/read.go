@@ -2,7 +2,6 @@ package responses
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"slices"
@@ -348,7 +347,7 @@ func (r *reading) item(i *openairesponses.BodyItem) error {
 		if arguments == "" {
 			arguments = "{}"
 		}
-		if !isObject(arguments) {
+		if !jsonscan.ValidObject(arguments) {
 			return ingress.Invalid(i.Path+".arguments", "the text of a JSON object is wanted")
 		}
 		r.say(i.Path, mmsp.ToolCall(i.CallID, r.known(i), arguments))
@@ -372,10 +371,6 @@ func (r *reading) item(i *openairesponses.BodyItem) error {
 		return r.picture(i)
 	}
 	return nil
-}
-
-func isObject(text string) bool {
-	return jsonscan.Valid([]byte(text)) && strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
 }
 
 // known returns the name that the model knows the tool of a call under.
@@ -481,8 +476,8 @@ func (r *reading) hear(i *openairesponses.BodyItem) error {
 			}
 			r.talk.Add(mmsp.RoleUser, part.Path, file.Item(part.Filename))
 		case "input_audio":
-			data, err := decodeBase64(part.FileData)
-			if err != nil || len(data) == 0 {
+			data, ok := jsonscan.DecodeBase64(part.FileData)
+			if !ok || len(data) == 0 {
 				return ingress.Invalid(part.Path+".input_audio.data", "base64 is wanted")
 			}
 			mediaType := "audio/wav"
@@ -546,8 +541,8 @@ func (r *reading) picture(i *openairesponses.BodyItem) error {
 		r.drop(i.Path, i.Type)
 		return nil
 	}
-	data, err := decodeBase64(i.Result)
-	if err != nil || len(data) == 0 {
+	data, ok := jsonscan.DecodeBase64(i.Result)
+	if !ok || len(data) == 0 {
 		return ingress.Invalid(i.Path+".result", "base64 is wanted")
 	}
 	mediaType := "image/" + i.OutputFormat
@@ -592,16 +587,12 @@ func (r *reading) file(part *openairesponses.BodyPart) (*ingress.File, error) {
 		}
 		encoded = rest
 	}
-	data, err := decodeBase64(encoded)
-	if err != nil || len(data) == 0 {
+	data, ok := jsonscan.DecodeBase64(encoded)
+	if !ok || len(data) == 0 {
 		return nil, ingress.Invalid(part.Path+".file_data", "base64 is wanted")
 	}
 	if mediaType == "" || mediaType == images.Unknown {
 		mediaType = images.TypeOf(part.Filename, data)
 	}
 	return &ingress.File{Data: data, MediaType: mediaType}, nil
-}
-
-func decodeBase64(text string) ([]byte, error) {
-	return base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
 }

@@ -66,14 +66,14 @@ func TestRead(t *testing.T) {
 		{"media", `"input":[{"role":"user","content":[{"type":"input_image","image_url":"https://a/b.png","detail":"low"},
 			{"type":"input_image","source":{"type":"base64","media_type":"image/png","data":"YWJj"}},{"type":"input_file","filename":"a.pdf","file_data":"YWJj"},
 			{"type":"input_file","file_data":"data:text/plain;base64,YWI="},{"type":"input_file","source":{"type":"base64","media_type":"application/pdf","data":"YWJj","filename":"b.pdf"}},
-			{"type":"input_file","file_data":"data:image/gif;base64,YWJj"},{"type":"input_audio","input_audio":{"data":"YWJj","format":"mp3"}},{"type":"input_file","file_data":"YWJj"}]}]`, chatPeer, []string{
+			{"type":"input_file","file_data":"data:image/gif;base64,YWJj"},{"type":"input_audio","input_audio":{"data":"-_8","format":"mp3"}},{"type":"input_file","file_data":"YWJj"}]}]`, chatPeer, []string{
 			`0 user input[0].content[0] {"type":"image_url.done","image_url":"https://a/b.png","detail":"low"}`,
 			`0 user input[0].content[1] {"type":"image_url.done","image_url":"data:image/png;base64,YWJj"}`,
 			`0 user input[0].content[2] {"type":"inline_data.done","data":"YWJj","mime_type":"application/pdf","filename":"a.pdf"}`,
 			`0 user input[0].content[3] {"type":"inline_data.done","data":"YWI=","mime_type":"text/plain"}`,
 			`0 user input[0].content[4] {"type":"inline_data.done","data":"YWJj","mime_type":"application/pdf","filename":"b.pdf"}`,
 			`0 user input[0].content[5] {"type":"image_url.done","image_url":"data:image/gif;base64,YWJj"}`,
-			`0 user input[0].content[6] {"type":"inline_data.done","data":"YWJj","mime_type":"audio/mpeg"}`,
+			`0 user input[0].content[6] {"type":"inline_data.done","data":"+/8=","mime_type":"audio/mpeg"}`,
 			`0 user input[0].content[7] {"type":"inline_data.done","data":"YWJj","mime_type":"text/plain"}`,
 		}},
 		{"files by URL", `"input":[{"role":"user","content":[{"type":"input_file","file_url":"https://files.test/a.pdf"},{"type":"input_file","file_url":"https://files.test/a.pdf","filename":"b.pdf","file_data":null},

@@ -569,20 +569,10 @@ func (c *call) conclude(dst []byte, answer *mmsp.Message) ([]byte, *openairespon
 	}
 	r.Usage = &openairesponses.Usage{}
 	if u := answer.Usage; u != nil {
-		r.Usage.InputTokens, r.Usage.OutputTokens = sum(u.CachedTokens, u.PromptTokens), sum(u.ThoughtsTokens, u.ResponseTokens)
+		r.Usage.InputTokens, r.Usage.OutputTokens = ingress.Sum(u.CachedTokens, u.PromptTokens), ingress.Sum(u.ThoughtsTokens, u.ResponseTokens)
 		r.Usage.CachedTokens, r.Usage.ReasoningTokens = u.CachedTokens, u.ThoughtsTokens
 	}
 	return dst, r
-}
-
-func sum(counts ...*int64) *int64 {
-	total := int64(0)
-	for _, n := range counts {
-		if n != nil {
-			total += *n
-		}
-	}
-	return &total
 }
 
 // ending says how a response ends. A refusal that the model did not put into words has the provider's. A malformed call,

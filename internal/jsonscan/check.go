@@ -2,6 +2,7 @@ package jsonscan
 
 import (
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -22,6 +23,11 @@ func valid(data []byte) *SyntaxError { return (&checker{data: data}).run() }
 
 // Valid reports whether data is one JSON text.
 func Valid(data []byte) bool { return valid(data) == nil }
+
+// ValidObject reports whether text is one JSON object.
+func ValidObject(text string) bool {
+	return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") && Valid([]byte(text))
+}
 
 // MaxNodes is how many objects and lists a text may hold: what is made of each takes some hundred bytes, however short it is.
 const MaxNodes = 1 << 18

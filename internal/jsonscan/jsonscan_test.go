@@ -340,3 +340,26 @@ func TestManyEscapes(t *testing.T) {
 		}
 	}
 }
+
+func TestDecodeBase64(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "YQ==": "a", "YQ": "a", "YQ=": "a", "+/8=": "\xfb\xff", "-_8": "\xfb\xff", "+_8": "\xfb\xff", "YWJj\r\nZA==\n": "abcd",
+	} {
+		if got, ok := DecodeBase64(text); !ok || string(got) != want {
+			t.Errorf("%q: %q %v", text, got, ok)
+		}
+	}
+	for _, text := range []string{"Y", "%", "YQ==YQ==", "Y Q"} {
+		if _, ok := DecodeBase64(text); ok {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
+func TestValidObject(t *testing.T) {
+	for text, want := range map[string]bool{`{}`: true, " \t\r\n{\"a\":1} ": true, ``: false, `[]`: false, `{`: false, `{} {}`: false, "\u00a0{}": false} {
+		if ValidObject(text) != want {
+			t.Errorf("%q is %v", text, !want)
+		}
+	}
+}

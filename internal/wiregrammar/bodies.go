@@ -143,7 +143,9 @@ func GeminiModelList(body []byte) error {
 			model.get("name").fault("is that of an earlier model")
 		}
 		names[name] = true
-		model.get("displayName").absentOr(isText)
+		for _, key := range []string{"version", "displayName", "description"} {
+			model.get(key).absentOr(isText)
+		}
 		methods := model.get("supportedGenerationMethods").list()
 		if len(methods) == 0 {
 			model.get("supportedGenerationMethods").fault("is empty")

@@ -1,10 +1,8 @@
 package anthropic
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,7 +69,8 @@ type BodyBlock struct {
 type BodySource struct {
 	Type      string // base64, url, text or content
 	MediaType string // base64
-	Data      string // base64, or the text itself
+	Data      []byte // base64
+	Text      string // text
 	URL       string
 	Content   []BodyBlock // text and image
 }
@@ -325,7 +324,7 @@ func (r bodyReader) block(types []string) BodyBlock {
 	return b
 }
 
-// source reads where a picture or a document comes from. Its base64 is that of the standard alphabet.
+// source reads where a picture or a document comes from.
 func (r bodyReader) source(of string) BodySource {
 	s := BodySource{Type: r.Lookahead("type")}
 	switch of + "." + s.Type {
@@ -342,12 +341,9 @@ func (r bodyReader) source(of string) BodySource {
 		case "base64.media_type":
 			s.MediaType = r.String()
 		case "base64.data":
-			s.Data = lines.Replace(r.String())
-			if _, err := io.Copy(io.Discard, base64.NewDecoder(base64.StdEncoding, strings.NewReader(s.Data))); err != nil || s.Data == "" {
-				r.Fail("base64 is wanted")
-			}
+			s.Data = r.Base64()
 		case "text.data":
-			s.Data = r.String()
+			s.Text = r.String()
 		case "url.url":
 			if s.URL = r.String(); of == "image" && !isPictureURL(s.URL) {
 				r.Fail("an http, https or data URL is wanted")
@@ -361,7 +357,7 @@ func (r bodyReader) source(of string) BodySource {
 	switch s.Type {
 	case "base64":
 		r.need("media_type", s.MediaType != "")
-		r.need("data", s.Data != "")
+		r.need("data", len(s.Data) > 0)
 		if strings.ContainsAny(s.MediaType, ";, \t\r\n") || of == "image" && !strings.HasPrefix(s.MediaType, "image/") {
 			r.FailField("media_type", "a media type such as image/png or application/pdf is wanted")
 		}
@@ -370,9 +366,6 @@ func (r bodyReader) source(of string) BodySource {
 	}
 	return s
 }
-
-// lines takes the ends of lines out of base64.
-var lines = strings.NewReplacer("\r", "", "\n", "")
 
 func isPictureURL(url string) bool {
 	scheme, _, ok := strings.Cut(url, ":")

@@ -1,7 +1,6 @@
 package genai
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -48,6 +47,8 @@ type InputPart struct {
 	Args        json.RawMessage // functionCall: an object; nil: none
 	Response    json.RawMessage // functionResponse: an object; nil: none
 	Parts       []InputPart     // functionResponse: pictures and documents
+
+	Ignored []string // the paths of what no other protocol has
 }
 
 // InputKinds are what a part may hold. What Google's own tools did is among it.
@@ -84,9 +85,11 @@ type Generation struct {
 	JSON             bool            // the text of the answer is JSON,
 	Schema           json.RawMessage // which fits this JSON Schema
 	IncludeThoughts  *bool
-	ThinkingLevel    string // MINIMAL, LOW, MEDIUM or HIGH
-	ThinkingBudget   *int64 // tokens; -1: the model decides
+	ThinkingLevel    string   // MINIMAL, LOW, MEDIUM or HIGH
+	ThinkingBudget   *int64   // tokens; -1: the model decides
+	AsksSpeech       []string // the paths of what asks for speech,
 	Voices           []SpeakerVoice
+	AsksPictures     []string // and for pictures
 	Image            *ImageConfig
 	Ignored          []string // the paths of what no other protocol has
 }
@@ -324,8 +327,10 @@ func readPart(r *jsonscan.Reader) InputPart {
 			part.readData(r)
 		case "functionCall", "functionResponse":
 			part.readFunction(r)
-		case "executableCode", "codeExecutionResult", "toolCall", "toolResponse",
-			"videoMetadata", "mediaResolution", "mediaProcessing", "partMetadata":
+		case "executableCode", "codeExecutionResult", "toolCall", "toolResponse", "partMetadata":
+			r.Skip()
+		case "videoMetadata", "mediaResolution", "mediaProcessing":
+			part.Ignored = append(part.Ignored, r.Path())
 			r.Skip()
 		default:
 			if len(unknown) < 8 {
@@ -352,10 +357,7 @@ func (p *InputPart) readData(r *jsonscan.Reader) {
 		case "mimeType":
 			p.MimeType = r.String()
 		case "data":
-			var ok bool
-			if p.Data, ok = DecodeBase64(r.String()); !ok {
-				r.Fail("base64 is wanted")
-			}
+			p.Data = r.Base64()
 		case "displayName":
 			p.DisplayName = r.String()
 		case "fileUri":
@@ -374,17 +376,6 @@ func (p *InputPart) readData(r *jsonscan.Reader) {
 	case len(p.Data) == 0:
 		r.FailAt(path+".data", "base64 of some bytes is wanted")
 	}
-}
-
-// DecodeBase64 reads bytes as Google's JSON has them: base64 of either alphabet, padded or not.
-func DecodeBase64(text string) ([]byte, bool) {
-	text = strings.TrimRight(text, "=")
-	encoding := base64.RawStdEncoding
-	if strings.ContainsAny(text, "-_") {
-		encoding = base64.RawURLEncoding
-	}
-	data, err := encoding.DecodeString(text)
-	return data, err == nil
 }
 
 // readFunction reads a call, or the answer to one.
@@ -535,9 +526,22 @@ func (g *Generation) read(r *jsonscan.Reader) {
 			twice = twice || schema != nil && g.Schema != nil
 			g.Schema = schema
 		case "responseModalities":
-			r.Elements(func() { word(r, "MODALITY_UNSPECIFIED", "TEXT", "IMAGE", "AUDIO") })
+			r.Elements(func() {
+				switch word(r, "MODALITY_UNSPECIFIED", "TEXT", "IMAGE", "AUDIO") {
+				case "IMAGE":
+					g.AsksPictures = append(g.AsksPictures, r.Path()+" (IMAGE)")
+				case "AUDIO":
+					g.AsksSpeech = append(g.AsksSpeech, r.Path()+" (AUDIO)")
+				}
+			})
+		case "mediaResolution":
+			if word := r.String(); word != "" && word != "MEDIA_RESOLUTION_UNSPECIFIED" {
+				g.Ignored = append(g.Ignored, r.Path())
+			}
 		case "speechConfig":
-			g.readSpeech(r)
+			if g.readSpeech(r); g.Voices != nil {
+				g.AsksSpeech = append(g.AsksSpeech, r.Path())
+			}
 		case "imageConfig":
 			image := ImageConfig{}
 			fields(r, func(name string) {
@@ -547,11 +551,15 @@ func (g *Generation) read(r *jsonscan.Reader) {
 				case "imageSize":
 					image.ImageSize = r.String()
 				default:
+					if r.Kind() != 'n' {
+						g.Ignored = append(g.Ignored, r.Path())
+					}
 					r.Skip()
 				}
 			})
 			if image != (ImageConfig{}) {
 				g.Image = &image
+				g.AsksPictures = append(g.AsksPictures, r.Path())
 			}
 		case "thinkingConfig":
 			fields(r, func(name string) {
@@ -566,7 +574,7 @@ func (g *Generation) read(r *jsonscan.Reader) {
 					r.Skip()
 				}
 			})
-		default: // mediaResolution and what is new
+		default: // what is new
 			r.Skip()
 		}
 	})

@@ -1,7 +1,6 @@
 package openaichat
 
 import (
-	"encoding/base64"
 	"fmt"
 	"strconv"
 	"strings"
@@ -592,7 +591,7 @@ func readPart(r *jsonscan.Reader, role string, allowed []string) TurnPart {
 			given = r.Fields(func(name string) {
 				switch name {
 				case "data":
-					part.Data = readBase64(r, r.String())
+					part.Data = r.Base64()
 				case "format":
 					part.Format = r.Word("wav", "mp3")
 				default:
@@ -637,7 +636,10 @@ func readFile(r *jsonscan.Reader, part *TurnPart) bool {
 				part.URL = text
 				return
 			}
-			part.Data = readBase64(r, text)
+			var ok bool
+			if part.Data, ok = jsonscan.DecodeBase64(text); !ok {
+				r.Fail("base64 is wanted")
+			}
 		default:
 			r.Skip()
 		}
@@ -646,16 +648,6 @@ func readFile(r *jsonscan.Reader, part *TurnPart) bool {
 		r.FailField("file_data", "the file's bytes are wanted, as a data URL or in base64, or its URL")
 	}
 	return given
-}
-
-// readBase64 decodes either alphabet, padded or not.
-func readBase64(r *jsonscan.Reader, text string) []byte {
-	text = strings.TrimRight(strings.NewReplacer("-", "+", "_", "/", "\n", "", "\r", "").Replace(text), "=")
-	data, err := base64.RawStdEncoding.DecodeString(text)
-	if err != nil {
-		r.Fail("base64 is wanted")
-	}
-	return data
 }
 
 func readCall(r *jsonscan.Reader) TurnCall {
@@ -717,7 +709,7 @@ func readFunctionCall(r *jsonscan.Reader, call *TurnCall) bool {
 		case "arguments":
 			if call.Arguments = r.String(); strings.TrimSpace(call.Arguments) == "" {
 				call.Arguments = "{}"
-			} else if !isObject(call.Arguments) {
+			} else if !jsonscan.ValidObject(call.Arguments) {
 				r.Fail("the text of a JSON object is wanted")
 			}
 		default:
@@ -731,10 +723,6 @@ func readFunctionCall(r *jsonscan.Reader, call *TurnCall) bool {
 		call.Arguments = "{}"
 	}
 	return given
-}
-
-func isObject(text string) bool {
-	return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") && jsonscan.Valid([]byte(text))
 }
 
 // readThoughtSignature reads {google: {thought_signature}}, which is a vendor's and bent by nobody's schema.
