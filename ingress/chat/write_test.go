@@ -90,6 +90,11 @@ func TestStream(t *testing.T) {
 	cutCustom.Type = mmsp.ToolCallDelta
 	filtered := answerOf(mmsp.FinishUnknown)
 	filtered.StopDetail = &mmsp.StopDetail{Kind: "filter"}
+	refused := func(text string, items ...mmsp.Item) *mmsp.Message {
+		answer := answerOf(mmsp.FinishUnknown, items...)
+		answer.StopDetail = &mmsp.StopDetail{Kind: "refusal", Text: text}
+		return answer
+	}
 	tools := `,"stream":true,"tools":[{"type":"function","function":{"name":"f"}},{"type":"custom","custom":{"name":"p"}}]`
 	for _, c := range []struct {
 		name, fields string
@@ -118,6 +123,21 @@ func TestStream(t *testing.T) {
 			"a refusal", `,"stream":true`, chatPeer, &mmsp.Message{ContentItems: []mmsp.Item{withFidelity(mmsp.Text("no"), `{"refusal":true}`)}, FinishReason: mmsp.FinishUnknown, StopDetail: &mmsp.StopDetail{Kind: "refusal"}},
 			began + delta(`"refusal":"n"`) + delta(`"refusal":"o"`) + finish("stop"),
 		},
+		{"a refusal's reason", `,"stream":true`, chatPeer, refused("No.\n"), began + delta(`"refusal":"No.\n"`) + finish("stop")},
+		{
+			"a refusal's reason after words", `,"stream":true`, chatPeer, refused("No.", mmsp.Text("t")),
+			begunWithText + delta(`"content":"t"`) + delta(`"refusal":"No."`) + finish("stop"),
+		},
+		{
+			"a refusal's reason after the same in the model's words", `,"stream":true`, chatPeer, refused("No.", withFidelity(mmsp.Text("n"), `{"refusal":true}`)),
+			began + delta(`"refusal":"n"`) + finish("stop"),
+		},
+		{
+			"a refusal's reason after a call", tools, chatPeer, refused("No.", mmsp.ToolCall("c3", "p", `{"input":"x"}`)),
+			began + delta(`"tool_calls":[{"index":0,"id":"c3","type":"custom","custom":{"name":"p","input":""}}]`) +
+				delta(`"tool_calls":[{"index":0,"custom":{"input":"x"}}]`) + delta(`"refusal":"No."`) + finish("stop"),
+		},
+		{"a refusal without a reason", `,"stream":true`, chatPeer, refused(""), begunWithText + finish("content_filter")},
 		{
 			"a call cut", tools, chatPeer, answerOf(mmsp.FinishLength, mmsp.Text("t"), cut),
 			begunWithText + delta(`"content":"t"`) + delta(`"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"f","arguments":""}}]`) +
@@ -232,6 +252,18 @@ func TestWhole(t *testing.T) {
 		{
 			"a refusal", "", answerOf(mmsp.FinishUnknown, withFidelity(mmsp.Text("no"), `{"refusal":true}`)),
 			head + `"content":null,"refusal":"no"` + tail + `stop"}]}`,
+		},
+		{
+			"a refusal's reason", "", &mmsp.Message{ContentItems: []mmsp.Item{mmsp.Text("t")}, FinishReason: mmsp.FinishUnknown, StopDetail: &mmsp.StopDetail{Kind: "refusal", Text: "No."}},
+			head + `"content":"t","refusal":"No."` + tail + `stop"}]}`,
+		},
+		{
+			"nothing but a refusal's reason", "", &mmsp.Message{FinishReason: mmsp.FinishUnknown, StopDetail: &mmsp.StopDetail{Kind: "refusal", Text: "No."}},
+			head + `"content":null,"refusal":"No."` + tail + `stop"}]}`,
+		},
+		{
+			"a refusal at the token limit", "", &mmsp.Message{FinishReason: mmsp.FinishLength, StopDetail: &mmsp.StopDetail{Kind: "refusal", Text: "No."}},
+			head + `"content":"","refusal":null` + tail + `length"}]}`,
 		},
 		{
 			"a refusal without words of its own", "", &mmsp.Message{ContentItems: []mmsp.Item{mmsp.Text("no")}, FinishReason: mmsp.FinishUnknown, StopDetail: &mmsp.StopDetail{Kind: "refusal"}},
