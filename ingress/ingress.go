@@ -130,6 +130,18 @@ func (c *Conversation) SystemPrompt() *string {
 	return new(strings.Join(c.system, "\n\n"))
 }
 
+// CustomTool is a tool that takes any text: for providers, which know functions alone, one of a string called input. None
+// is asked to keep the text to a grammar. Its description tells the model of it, and the request's Dropped the caller.
+func CustomTool(name, description, syntax, definition string) mmsp.Tool {
+	if definition != "" {
+		description = strings.TrimLeft(description+"\n\nThe input must fit this grammar ("+syntax+"):\n"+definition, "\n")
+	}
+	return mmsp.Tool{
+		Name: name, Description: description,
+		Parameters: []byte(`{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"],"additionalProperties":false}`),
+	}
+}
+
 // Invalid is the error of a request whose value at a path is wrong.
 func Invalid(path, message string) error {
 	return &mmsp.InvalidRequestError{Param: path, Message: message}

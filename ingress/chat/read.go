@@ -276,6 +276,7 @@ func readConfig(body *openaichat.Body, request *ingress.Request) error {
 	config.ThinkingLevel = mmsp.ThinkingLevel(body.ReasoningEffort)
 	if body.ReasoningEffort == "minimal" {
 		config.ThinkingLevel = mmsp.ThinkingLow
+		request.Dropped = append(request.Dropped, "reasoning_effort (minimal)")
 	}
 	if config.ThinkingLevel != "" && config.ThinkingLevel != mmsp.ThinkingNone {
 		config.ThinkingSummary = new(true) // the protocol has no word for it, and callers read reasoning_content
@@ -303,8 +304,8 @@ func readConfig(body *openaichat.Body, request *ingress.Request) error {
 			case "function":
 				config.Tools = append(config.Tools, mmsp.Tool{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters, Strict: tool.Strict})
 			case "custom":
-				config.Tools = append(config.Tools, mmsp.Tool{Name: tool.Name, Description: tool.Description, Parameters: []byte(inputSchema)})
-				if tool.Grammar {
+				config.Tools = append(config.Tools, ingress.CustomTool(tool.Name, tool.Description, tool.Syntax, tool.Definition))
+				if tool.Definition != "" {
 					request.Dropped = append(request.Dropped, tool.Path+".custom.format (grammar)")
 				}
 			default:
@@ -320,9 +321,6 @@ func readConfig(body *openaichat.Body, request *ingress.Request) error {
 	}
 	return readToolChoice(choice, request)
 }
-
-// inputSchema is what a custom tool, which takes a text, takes as a function.
-const inputSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`
 
 func readToolChoice(choice *openaichat.ToolSelection, request *ingress.Request) error {
 	config := &request.Config

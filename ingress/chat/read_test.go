@@ -14,6 +14,9 @@ import (
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
+// inputSchema is what a custom tool takes as a function.
+var inputSchema = string(ingress.CustomTool("", "", "", "").Parameters)
+
 var (
 	chatPeer      = carry.Peer{ClientType: "openai-chat", Protocol: carry.Chat, Host: "openrouter.ai", Model: "m"}
 	geminiPeer    = carry.Peer{ClientType: "google-genai", Protocol: carry.GenerateContent, Host: "google", Model: "g"}
@@ -151,7 +154,7 @@ func TestRead(t *testing.T) {
 				`"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"d","schema":{"type":"object"},"strict":true}},"n":1,"logprobs":false,"top_logprobs":0,"logit_bias":{},"store":true,"modalities":["text"]}`,
 			chatPeer,
 			user + `config {"max_tokens":8,"temperature":0,"top_p":0.5,"stop_sequences":["a","b"],"seed":-3,"presence_penalty":-2,"frequency_penalty":2,"parallel_tool_calls":false,"response_format":{"type":"json_schema","name":"n","description":"d","schema":{"type":"object"},"strict":true},` +
-				`"thinking_level":"low","thinking_summary":true,"verbosity":"low","service_tier":"on_demand","user":"u","metadata":{"k":"v"}}` + "\n",
+				`"thinking_level":"low","thinking_summary":true,"verbosity":"low","service_tier":"on_demand","user":"u","metadata":{"k":"v"}}` + "\ndropped reasoning_effort (minimal)\n",
 		},
 		{
 			"more of the config",
@@ -161,9 +164,9 @@ func TestRead(t *testing.T) {
 		},
 		{
 			"tools",
-			`{"model":"m",` + hi + `,"tools":[{"type":"web_search"},{"type":"function","function":{"name":"f","parameters":{"type":"object","$schema":"s"},"strict":true}},{"type":"custom","custom":{"name":"p","description":"d","format":{"type":"grammar"}}},{"function":{"name":"g"}}],"tool_choice":"required"}`,
+			`{"model":"m",` + hi + `,"tools":[{"type":"web_search"},{"type":"function","function":{"name":"f","parameters":{"type":"object","$schema":"s"},"strict":true}},{"type":"custom","custom":{"name":"p","description":"d","format":{"type":"grammar","grammar":{"syntax":"lark","definition":"start: /x/"}}}},{"function":{"name":"g"}}],"tool_choice":"required"}`,
 			chatPeer,
-			user + `config {"tools":[{"name":"f","description":"","parameters":{"type":"object","$schema":"s"},"strict":true},{"name":"p","description":"d","parameters":` + inputSchema + `},{"name":"g","description":""}],"tool_choice":"required"}` +
+			user + `config {"tools":[{"name":"f","description":"","parameters":{"type":"object","$schema":"s"},"strict":true},{"name":"p","description":"d\n\nThe input must fit this grammar (lark):\nstart: /x/","parameters":` + inputSchema + `},{"name":"g","description":""}],"tool_choice":"required"}` +
 				"\ndropped tools[0] (web_search), tools[2].custom.format (grammar)\ntools at tools[1], tools[2], tools[3]\n",
 		},
 		{

@@ -97,11 +97,10 @@ func (r *reading) configure(config *mmsp.Config) {
 	config.SystemPrompt = r.talk.SystemPrompt()
 	config.MaxTokens, config.Temperature, config.TopP = b.MaxOutputTokens, b.Temperature, b.TopP
 	config.PresencePenalty, config.FrequencyPenalty = b.PresencePenalty, b.FrequencyPenalty
-	switch b.Effort {
-	case "minimal":
+	config.ThinkingLevel = mmsp.ThinkingLevel(b.Effort)
+	if b.Effort == "minimal" {
 		config.ThinkingLevel = mmsp.ThinkingLow
-	default:
-		config.ThinkingLevel = mmsp.ThinkingLevel(b.Effort)
+		r.drop("reasoning.effort", b.Effort)
 	}
 	if b.Summary != "" {
 		config.ThinkingSummary = new(true)
@@ -196,9 +195,9 @@ func (r *reading) declare(t *openairesponses.BodyTool, name string) {
 		tool.Description = *t.Description
 	}
 	if t.Type == "custom" {
-		tool.Parameters = customParameters
+		tool = ingress.CustomTool(name, tool.Description, t.Syntax, t.Definition)
 		if t.Definition != "" {
-			tool.Description = strings.TrimLeft(tool.Description+"\n\nThe input must fit this grammar ("+t.Syntax+"):\n"+t.Definition, "\n")
+			r.drop(t.Path+".format", "grammar")
 		}
 	}
 	config := &r.request.Config
@@ -209,9 +208,6 @@ func (r *reading) declare(t *openairesponses.BodyTool, name string) {
 	config.Tools = append(config.Tools, tool)
 	r.request.ToolPaths = append(r.request.ToolPaths, t.Path)
 }
-
-// customParameters is the schema of a tool that takes any text.
-var customParameters = []byte(`{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"],"additionalProperties":false}`)
 
 // choose sets which tools may and must be called.
 func (r *reading) choose(config *mmsp.Config) error {
@@ -309,7 +305,7 @@ func (r *reading) choice(choice *openairesponses.BodyChoice) (string, error) {
 // item adds an item of the input to the conversation.
 func (r *reading) item(i *openairesponses.BodyItem) error {
 	switch {
-	case i.Hosted:
+	case i.Foreign:
 		r.drop(i.Path, i.Type)
 		return nil
 	case i.Type == openairesponses.ItemMessage && i.Role == "assistant":

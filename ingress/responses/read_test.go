@@ -39,7 +39,7 @@ func described(r *ingress.Request) (lines []string) {
 }
 
 func TestRead(t *testing.T) {
-	custom := `{"name":"note","description":"d\n\nThe input must fit this grammar (lark):\nstart: /x/","parameters":` + string(customParameters) + `}`
+	custom := `{"name":"note","description":"d\n\nThe input must fit this grammar (lark):\nstart: /x/","parameters":` + string(ingress.CustomTool("", "", "", "").Parameters) + `}`
 	user := func(path, text string) string {
 		return fmt.Sprintf(`0 user %s {"type":"text.done","text":%q}`, path, text)
 	}
@@ -106,7 +106,7 @@ func TestRead(t *testing.T) {
 			user("input", "Hi"),
 			`{"max_tokens":16,"temperature":0,"top_p":1,"presence_penalty":1,"frequency_penalty":2,"response_format":{"type":"json_schema","name":"n","description":"d","schema":{"a":1},"strict":true},` +
 				`"thinking_level":"low","thinking_summary":true,"verbosity":"high","service_tier":"priority","user":"s","metadata":{"k":"v"}}`,
-			`dropped truncation (auto), top_logprobs (2)`,
+			`dropped reasoning.effort (minimal), truncation (auto), top_logprobs (2)`,
 		}},
 		{"a schema that is not given", `"input":"Hi","service_tier":"auto","text":{"format":{"type":"json_schema"}}`, chatPeer, []string{user("input", "Hi"), `{"response_format":{"type":"json_object"}}`}},
 		{"tools", `"input":"Hi","parallel_tool_calls":false,"tool_choice":"required","tools":[{"type":"function","name":"dig","description":null,"parameters":{"type":"object"},"strict":false},
@@ -116,7 +116,7 @@ func TestRead(t *testing.T) {
 			`{"tools":[{"name":"dig","description":"","parameters":{"type":"object"},"strict":false},` + custom + `,{"name":"deck__scan_","description":""},{"name":"deck__scan","description":""}],` +
 				`"tool_choice":"required","parallel_tool_calls":false}`,
 			`tools tools[0], tools[2], tools[3].tools[0], tools[4]`,
-			`dropped tools[1] (web_search), tools[3].tools[1] (mcp)`,
+			`dropped tools[1] (web_search), tools[2].format (grammar), tools[3].tools[1] (mcp)`,
 		}},
 		{"no tools", `"input":"Hi","parallel_tool_calls":false,"tool_choice":"auto","tools":[]`, chatPeer, []string{user("input", "Hi")}},
 		{"tools that the input brings", `"input":[{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"dig","description":"new"}]},{"role":"user","content":"Hi"}],
@@ -133,6 +133,9 @@ func TestRead(t *testing.T) {
 		}},
 		{"what hosted tools did", `"input":[{"type":"web_search_call","id":"ws_1","status":"completed","action":{"query":1}},{"role":"user","content":"Hi"},{"type":"image_generation_call","id":"ig_1","result":"YWJj"}]`, chatPeer, []string{
 			user("input[1].content", "Hi"), `dropped input[0] (web_search_call), input[2] (image_generation_call)`,
+		}},
+		{"a context that the provider made compact", `"input":[{"type":"compaction","id":"cmp_1","encrypted_content":"E"},{"role":"user","content":"Hi"}]`, nativePeer, []string{
+			user("input[1].content", "Hi"), `dropped input[0] (compaction)`,
 		}},
 		{"a picture of the model's own", `"input":[{"role":"user","content":"Hi"},{"type":"image_generation_call","result":"YWJj","output_format":"webp"}]`, googlePeer, []string{
 			user("input[0].content", "Hi"), `1 assistant input[1] {"type":"inline_data.done","data":"YWJj","mime_type":"image/webp"}`,
@@ -164,7 +167,8 @@ func TestBadRequests(t *testing.T) {
 		{item(`7`), "input[0]", "an object is wanted"},
 		{item(`{}`), "input[0].type", "the type is missing"},
 		{item(`{"type":"local_shell_call"}`), "input[0].type", `items of type "local_shell_call" are not supported`},
-		{item(`{"type":"compaction","encrypted_content":"x"}`), "input[0].type", `items of type "compaction" are not supported`},
+		{item(`{"type":"compaction","encrypted_content":"x"}`), "input", "the input holds nothing to answer"},
+		{item(`{"type":"compaction_trigger"}`), "input[0].type", `items of type "compaction_trigger" are not supported`},
 		{item(`{"role":"tool","content":"x"}`), "input[0].role", "one of user, assistant, system, developer is wanted"},
 		{item(`{"role":"user"}`), "input[0].content", "the content is missing"},
 		{item(`{"role":"user","content":7}`), "input[0].content", "a string or a list of parts is wanted"},

@@ -84,7 +84,8 @@ type ToolSpec struct {
 	Description string
 	Parameters  []byte // a JSON Schema
 	Strict      *bool
-	Grammar     bool // a custom tool's input must fit a grammar
+	Syntax      string // of a custom tool: of the grammar that the input must fit: lark, regex
+	Definition  string // of a custom tool: the grammar; empty: any text
 }
 
 // ToolSelection says which tools may or must be called.
@@ -315,8 +316,13 @@ func readTool(r *jsonscan.Reader) ToolSpec {
 				case "description":
 					tool.Description = r.String()
 				case "format":
-					tool.Grammar = r.Lookahead("type") == "grammar"
-					r.Skip()
+					r.Fields(func(name string) {
+						if name == "grammar" {
+							readGrammar(r, &tool)
+						} else {
+							r.Skip()
+						}
+					})
 				default:
 					r.Skip()
 				}
@@ -337,6 +343,20 @@ func readTool(r *jsonscan.Reader) ToolSpec {
 		r.FailField(field, "a tool says what it is: a function or a custom tool")
 	}
 	return tool
+}
+
+// readGrammar reads {syntax, definition}.
+func readGrammar(r *jsonscan.Reader, tool *ToolSpec) {
+	r.Fields(func(name string) {
+		switch name {
+		case "syntax":
+			tool.Syntax = r.String()
+		case "definition":
+			tool.Definition = r.String()
+		default:
+			r.Skip()
+		}
+	})
 }
 
 // readFunction reads {name, description, parameters, strict}.
