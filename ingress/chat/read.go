@@ -3,15 +3,13 @@ package chat
 import (
 	"encoding/base64"
 	"fmt"
-	"mime"
-	"net/http"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/internal/images"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 	"github.com/prism-shadow/mmsp-go/wire/openaichat"
 )
@@ -109,15 +107,10 @@ func checkImageURL(part *openaichat.TurnPart) error {
 
 // fileType is the type that a file's data URL says, or its name, or its first bytes.
 func fileType(part *openaichat.TurnPart) string {
-	guess := part.MimeType
-	if guess == "" {
-		guess = mime.TypeByExtension(path.Ext(part.Filename))
+	if part.MimeType == "" || part.MimeType == images.Unknown {
+		return images.TypeOf(part.Filename, part.Data)
 	}
-	if guess == "" {
-		guess = http.DetectContentType(part.Data)
-	}
-	guess, _, _ = strings.Cut(guess, ";")
-	return guess
+	return part.MimeType
 }
 
 // readResult joins the texts of a tool's message; pictures and documents become its images.
@@ -131,7 +124,7 @@ func readResult(id string, parts []openaichat.TurnPart) (mmsp.Item, error) {
 			}
 			urls = append(urls, part.URL)
 		case "file":
-			urls = append(urls, "data:"+fileType(part)+";base64,"+base64.StdEncoding.EncodeToString(part.Data))
+			urls = append(urls, images.NamedURL(fileType(part), part.Filename, part.Data))
 		default:
 			texts = append(texts, part.Text)
 		}

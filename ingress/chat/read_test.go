@@ -92,10 +92,10 @@ func TestRead(t *testing.T) {
 		{
 			"calls and results",
 			`{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"n\":12345678901234567890.0}"}},{"id":"c2","function":{"name":"g","arguments":""}}]},` +
-				`{"role":"tool","tool_call_id":"c2","content":[{"type":"text","text":"a"},{"type":"text","text":"b"},{"type":"image_url","image_url":{"url":"https://x.test/a.png"}},{"type":"file","file":{"file_data":"data:application/pdf;base64,JVBERi0="}}]},{"role":"tool","tool_call_id":"c1","content":""}]}`,
+				`{"role":"tool","tool_call_id":"c2","content":[{"type":"text","text":"a"},{"type":"text","text":"b"},{"type":"image_url","image_url":{"url":"https://x.test/a.png"}},{"type":"file","file":{"file_data":"data:application/pdf;base64,JVBERi0="}},{"type":"file","file":{"filename":"a b.md","file_data":"aGk="}}]},{"role":"tool","tool_call_id":"c1","content":""}]}`,
 			chatPeer,
 			user + `{"role":"assistant","content_items":[{"type":"tool_call.done","name":"f","arguments":{"n":12345678901234567890.0},"tool_call_id":"c1"},{"type":"tool_call.done","name":"g","arguments":{},"tool_call_id":"c2"}]}` + "\n" +
-				`{"role":"user","content_items":[{"type":"tool_result.done","text":"a\nb","images":["https://x.test/a.png","data:application/pdf;base64,JVBERi0="],"tool_call_id":"c2"},{"type":"tool_result.done","text":"","tool_call_id":"c1"}]}` + "\n",
+				`{"role":"user","content_items":[{"type":"tool_result.done","text":"a\nb","images":["https://x.test/a.png","data:application/pdf;base64,JVBERi0=","data:text/markdown;name=a%20b.md;base64,aGk="],"tool_call_id":"c2"},{"type":"tool_result.done","text":"","tool_call_id":"c1"}]}` + "\n",
 		},
 		{
 			"the older form",

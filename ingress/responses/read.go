@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/internal/images"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 	"github.com/prism-shadow/mmsp-go/wire/openairesponses"
 )
@@ -473,7 +473,7 @@ func (r *reading) hear(i *openairesponses.BodyItem) error {
 				return err
 			}
 			if strings.HasPrefix(mediaType, "image/") {
-				r.talk.Add(mmsp.RoleUser, part.Path, mmsp.ImageURL(dataURL(mediaType, data)))
+				r.talk.Add(mmsp.RoleUser, part.Path, mmsp.ImageURL(images.DataURL(mediaType, data)))
 			} else {
 				r.talk.Add(mmsp.RoleUser, part.Path, mmsp.InlineData(data, mediaType, part.Filename))
 			}
@@ -495,7 +495,7 @@ func (r *reading) hear(i *openairesponses.BodyItem) error {
 // result adds what a tool returned: its texts, and what else it holds as pictures.
 func (r *reading) result(i *openairesponses.BodyItem) error {
 	r.next = nil
-	var texts, images []string
+	var texts, urls []string
 	for p := range i.Content {
 		part := &i.Content[p]
 		switch part.Type {
@@ -503,18 +503,18 @@ func (r *reading) result(i *openairesponses.BodyItem) error {
 			if err := image(part); err != nil {
 				return err
 			}
-			images = append(images, part.ImageURL)
+			urls = append(urls, part.ImageURL)
 		case "input_file":
 			data, mediaType, err := document(part)
 			if err != nil {
 				return err
 			}
-			images = append(images, dataURL(mediaType, data))
+			urls = append(urls, images.NamedURL(mediaType, part.Filename, data))
 		default:
 			texts = append(texts, part.Text)
 		}
 	}
-	r.talk.Add(mmsp.RoleUser, i.Path, mmsp.ToolResult(i.CallID, strings.Join(texts, "\n"), images...))
+	r.talk.Add(mmsp.RoleUser, i.Path, mmsp.ToolResult(i.CallID, strings.Join(texts, "\n"), urls...))
 	return nil
 }
 
@@ -591,37 +591,12 @@ func document(part *openairesponses.BodyPart) (data []byte, mediaType string, er
 	if data, err = decodeBase64(encoded); err != nil || len(data) == 0 {
 		return nil, "", ingress.Invalid(part.Path+".file_data", "base64 is wanted")
 	}
-	if mediaType == "" || mediaType == "application/octet-stream" {
-		mediaType = typeOf(part.Filename, data)
+	if mediaType == "" || mediaType == images.Unknown {
+		mediaType = images.TypeOf(part.Filename, data)
 	}
 	return data, mediaType, nil
 }
 
 func decodeBase64(text string) ([]byte, error) {
 	return base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
-}
-
-func dataURL(mediaType string, data []byte) string {
-	return "data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString(data)
-}
-
-// typeOf guesses the type of a file by its name, else by its bytes.
-func typeOf(filename string, data []byte) string {
-	name := strings.ToLower(filename)
-	for _, known := range [][2]string{
-		{".pdf", "application/pdf"},
-		{".txt", "text/plain"},
-		{".md", "text/markdown"},
-		{".csv", "text/csv"},
-		{".json", "application/json"},
-		{".html", "text/html"},
-		{".htm", "text/html"},
-		{".xml", "text/xml"},
-	} {
-		if strings.HasSuffix(name, known[0]) {
-			return known[1]
-		}
-	}
-	mediaType, _, _ := strings.Cut(http.DetectContentType(bytes.TrimLeft(data, "\ufeff")), ";")
-	return mediaType
 }

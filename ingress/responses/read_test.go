@@ -87,7 +87,7 @@ func TestRead(t *testing.T) {
 			`1 assistant input[3] {"type":"tool_call.done","name":"dig","arguments":{},"tool_call_id":"c2"}`,
 			`1 assistant input[4] {"type":"tool_call.done","name":"note","arguments":{"input":"a\"b"},"tool_call_id":"c3"}`,
 			`2 user input[5] {"type":"tool_result.done","text":"two","tool_call_id":"c2"}`,
-			`2 user input[6] {"type":"tool_result.done","text":"one\nmore","images":["data:image/png;base64,YWJj","data:application/pdf;base64,YWJj"],"tool_call_id":"c1"}`,
+			`2 user input[6] {"type":"tool_result.done","text":"one\nmore","images":["data:image/png;base64,YWJj","data:application/pdf;name=a.pdf;base64,YWJj"],"tool_call_id":"c1"}`,
 			`2 user input[7] {"type":"tool_result.done","text":"","tool_call_id":"c3"}`,
 		}},
 		{"native reasoning", `"input":[{"role":"user","content":"Hi"},{"type":"reasoning","summary":[{"type":"summary_text","text":"A"}],"encrypted_content":"E"},
