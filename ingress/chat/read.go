@@ -290,9 +290,14 @@ func readConfig(body *openaichat.Body, request *ingress.Request) error {
 	}
 	request.Dropped = append(request.Dropped, body.Unserved...)
 
+	named := map[string]bool{}
 	for _, list := range [][]openaichat.ToolSpec{body.Tools, body.Functions} {
 		for i := range list {
 			tool := &list[i]
+			if tool.Name != "" && named[tool.Name] {
+				return ingress.Invalid(tool.NamePath, fmt.Sprintf("two tools are called %.64q", tool.Name))
+			}
+			named[tool.Name] = true
 			switch tool.Type {
 			case "function":
 				config.Tools = append(config.Tools, mmsp.Tool{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters, Strict: tool.Strict})

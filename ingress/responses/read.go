@@ -32,6 +32,7 @@ type reading struct {
 	request *ingress.Request
 	talk    ingress.Conversation
 	flat    map[[2]string]string // namespace and name → the name that the model knows
+	places  map[string]int       // of the tools by that name
 	kept    answers
 	next    *carry.Envelope // the proof of the assistant's next item
 	calls   map[string]bool // ids of the calls in the conversation
@@ -137,7 +138,7 @@ func (r *reading) drop(path, what string) {
 
 // readTools declares the tools of the body and of the items that bring more of them, which may declare one anew.
 func (r *reading) readTools() error {
-	r.tools, r.flat = map[string]declared{}, map[[2]string]string{}
+	r.tools, r.flat, r.places = map[string]declared{}, map[[2]string]string{}, map[string]int{}
 	tools := slices.Clone(r.body.Tools)
 	for i := range r.body.Input {
 		tools = append(tools, r.body.Input[i].Tools...)
@@ -201,10 +202,11 @@ func (r *reading) declare(t *openairesponses.BodyTool, name string) {
 		}
 	}
 	config := &r.request.Config
-	if i := slices.IndexFunc(config.Tools, func(other mmsp.Tool) bool { return other.Name == name }); i >= 0 {
+	if i, again := r.places[name]; again {
 		config.Tools[i], r.request.ToolPaths[i] = tool, t.Path
 		return
 	}
+	r.places[name] = len(config.Tools)
 	config.Tools = append(config.Tools, tool)
 	r.request.ToolPaths = append(r.request.ToolPaths, t.Path)
 }

@@ -81,6 +81,7 @@ type ToolSpec struct {
 	Path        string
 	Type        string // function or custom; any other is a hosted tool, of which nothing else is read
 	Name        string
+	NamePath    string
 	Description string
 	Parameters  []byte // a JSON Schema
 	Strict      *bool
@@ -330,6 +331,7 @@ func readTool(r *jsonscan.Reader) ToolSpec {
 			if tool.Name == "" {
 				r.FailField("name", "a tool needs a name")
 			}
+			tool.NamePath = r.Path() + ".name"
 			read = true
 		default:
 			r.Skip()
@@ -378,6 +380,7 @@ func readFunction(r *jsonscan.Reader, tool *ToolSpec) {
 	if tool.Name == "" {
 		r.FailField("name", "a function needs a name")
 	}
+	tool.NamePath = r.Path() + ".name"
 }
 
 func readToolChoice(r *jsonscan.Reader) *ToolSelection {
@@ -424,6 +427,8 @@ func readToolChoice(r *jsonscan.Reader) *ToolSelection {
 			r.FailField("allowed_tools.mode", "one of auto, required is wanted")
 		case len(choice.Tools) == 0:
 			r.FailField("allowed_tools.tools", "at least one function or custom tool is wanted")
+		case len(choice.Tools) > 128:
+			r.FailField("allowed_tools.tools", "at most 128 tools are wanted")
 		}
 	default:
 		r.FailField("type", fmt.Sprintf("%.64q cannot be chosen, only function, custom and allowed_tools", kind))
