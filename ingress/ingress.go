@@ -18,6 +18,9 @@ import (
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
+// RedactedThinking is the text of a thinking item whose content its provider keeps to itself. Callers never see it.
+const RedactedThinking = "_REDACTED_THINKING"
+
 // Protocol is one protocol that callers speak.
 type Protocol interface {
 	// Name returns the protocol, which a row's client may speak too.
@@ -60,9 +63,8 @@ type Call interface {
 // Keeper is a Call that keeps its answer for later requests.
 type Keeper interface {
 	// Keep stores the answer, whose items are the caller's view of them. It is called before Stop or Whole, and not at all
-	// when the answer failed. ItemIDs are then those of the items, in their order; nil where the protocol has none.
+	// when the answer failed.
 	Keep(ctx context.Context, answer *mmsp.Message) error
-	ItemIDs() []string
 }
 
 // Env is what a request is read for.

@@ -85,7 +85,7 @@ func (c *encoder) begin(dst []byte, content bool) []byte {
 // part of the text, and the proof comes at the end.
 func (c *encoder) thinking(dst []byte, item *mmsp.Item, first bool) []byte {
 	if first {
-		c.hidden, c.wrote, c.detail = item.Thinking == redactedThinking, false, nil
+		c.hidden, c.wrote, c.detail = item.Thinking == ingress.RedactedThinking, false, nil
 		if len(item.Fidelity) > 0 && c.open {
 			c.detail = decodeReasoning(item.Fidelity, c.peer).ReasoningDetails
 			for i := range c.detail {
@@ -262,7 +262,7 @@ func (c *encoder) Whole(dst []byte, answer *mmsp.Message) []byte {
 			}
 		case mmsp.ThinkingDone:
 			text := item.Thinking
-			if text == redactedThinking {
+			if text == ingress.RedactedThinking {
 				text = ""
 			}
 			thinking.WriteString(text)

@@ -50,7 +50,7 @@ func stream(c ingress.Call, answer *mmsp.Message) []byte {
 				delta.Arguments = piece
 			}
 		}
-		if half == 0 || item.Thinking == redactedThinking {
+		if half == 0 || item.Thinking == ingress.RedactedThinking {
 			event(delta)
 		} else {
 			set(text[:half])
@@ -164,7 +164,7 @@ func TestStream(t *testing.T) {
 			began + delta(`"images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]`) + delta(`"audio":{"id":"audio_a1","data":"AQ==","expires_at":1790000000,"transcript":""}`) + finish("stop"),
 		},
 		{
-			"what is not shown", `,"stream":true`, chatPeer, answerOf(mmsp.FinishStop, mmsp.Thinking(redactedThinking), mmsp.Item{Type: mmsp.InlineThinkingDone, Data: []byte("x"), MimeType: "image/png"}, mmsp.Text("t")),
+			"what is not shown", `,"stream":true`, chatPeer, answerOf(mmsp.FinishStop, mmsp.Thinking(ingress.RedactedThinking), mmsp.Item{Type: mmsp.InlineThinkingDone, Data: []byte("x"), MimeType: "image/png"}, mmsp.Text("t")),
 			begunWithText + delta(`"content":"t"`) + finish("stop"),
 		},
 	} {
@@ -385,7 +385,7 @@ func TestRoundTrip(t *testing.T) {
 		{"signed thinking", "", anthropicPeer, []mmsp.Item{withFidelity(mmsp.Thinking("hm ✓"), sign("s")), mmsp.Text("hi"), mmsp.ToolCall("c1", "f", `{"a":1}`)}, false},
 		{
 			"thinking in between", "", anthropicPeer, []mmsp.Item{
-				withFidelity(mmsp.Thinking("é"), sign("s")), withFidelity(mmsp.Thinking(redactedThinking), sign("r")), mmsp.Text("ab"), mmsp.Text("c"),
+				withFidelity(mmsp.Thinking("é"), sign("s")), withFidelity(mmsp.Thinking(ingress.RedactedThinking), sign("r")), mmsp.Text("ab"), mmsp.Text("c"),
 				withFidelity(mmsp.Thinking("then"), sign("t")), mmsp.ToolCall("c1", "f", `{"a":1}`), mmsp.Text("d"), mmsp.ToolCall("c2", "f", `{}`),
 			}, false,
 		},

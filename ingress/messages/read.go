@@ -116,7 +116,7 @@ func (r *reader) block(b *anthropic.BodyBlock) {
 	case "thinking":
 		r.thinking(b.Path, b.Thinking, b.Signature)
 	case "redacted_thinking":
-		r.thinking(b.Path, redactedThinking, b.Data)
+		r.thinking(b.Path, ingress.RedactedThinking, b.Data)
 	case "tool_use":
 		r.add(b.Path, mmsp.ToolCall(b.ID, b.Name, string(b.Input)))
 	case "tool_result":

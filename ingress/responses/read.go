@@ -16,9 +16,6 @@ import (
 	"github.com/prism-shadow/mmsp-go/wire/openairesponses"
 )
 
-// redactedThinking is the text of a thinking item whose content an Anthropic model keeps to itself.
-const redactedThinking = "_REDACTED_THINKING"
-
 // declared is a tool as the caller knows it. The model knows it under a name of one word.
 type declared struct {
 	namespace, name string
@@ -431,10 +428,10 @@ func (r *reading) think(i *openairesponses.BodyItem) {
 	case ok && e.Kind == "thinking":
 		item.Fidelity = e.Fidelity
 	case ok && e.Kind == "redacted_thinking":
-		item.Thinking, item.Fidelity = redactedThinking, e.Fidelity
+		item.Thinking, item.Fidelity = ingress.RedactedThinking, e.Fidelity
 	case i.EncryptedContent == "" && i.ID != "":
 		if kept, found, _ := r.kept.find(r.ctx, r.env, i.ID); found && kept.Type == mmsp.ThinkingDone &&
-			(kept.Thinking == item.Thinking || kept.Thinking == redactedThinking && item.Thinking == "") {
+			(kept.Thinking == item.Thinking || kept.Thinking == ingress.RedactedThinking && item.Thinking == "") {
 			item = kept
 		}
 	}

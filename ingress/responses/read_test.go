@@ -269,7 +269,7 @@ func TestProofsComeBack(t *testing.T) {
 			with(mmsp.InlineData([]byte("abc"), "image/png", ""), `{"signature":"x"}`),
 		}},
 		{"one vendor's blocks", carry.Peer{ClientType: "anthropic-official", Protocol: carry.Messages, Host: "anthropic", Model: "m"}, []mmsp.Item{
-			with(mmsp.Thinking("Hm"), `{"signature":"s"}`), with(mmsp.Thinking(redactedThinking), `{"signature":"r"}`), with(mmsp.Thinking(""), `{"signature":"q"}`), mmsp.Text("A"),
+			with(mmsp.Thinking("Hm"), `{"signature":"s"}`), with(mmsp.Thinking(ingress.RedactedThinking), `{"signature":"r"}`), with(mmsp.Thinking(""), `{"signature":"q"}`), mmsp.Text("A"),
 		}},
 		{"a chat field", chatPeer, []mmsp.Item{with(mmsp.Thinking("Hm"), `{"field":"reasoning_content"}`), mmsp.Text("A"), mmsp.Thinking("unproven")}},
 		{"the protocol's own", nativePeer, []mmsp.Item{
@@ -365,10 +365,10 @@ func TestPreviousResponse(t *testing.T) {
 	if err := call.Keep(t.Context(), &answer); err != nil {
 		t.Fatal(err)
 	}
-	if len(call.ItemIDs()) != 1 {
-		t.Errorf("ids %q", call.ItemIDs())
+	if len(call.ids) != 1 {
+		t.Errorf("ids %q", call.ids)
 	}
-	if _, _, err := parse(t, p, env, `{"model":"m","input":[{"id":"`+call.ItemIDs()[0]+`"}]}`); err == nil {
+	if _, _, err := parse(t, p, env, `{"model":"m","input":[{"id":"`+call.ids[0]+`"}]}`); err == nil {
 		t.Error("an item of a response that was not to be kept is found")
 	}
 
@@ -379,7 +379,7 @@ func TestPreviousResponse(t *testing.T) {
 	if _, _, err := parse(t, p, env, `{"model":"m","previous_response_id":"resp_x"}`); err != nil {
 		t.Errorf("a conversation in a circle: %v", err)
 	}
-	if err := store.Delete(t.Context(), "me", "response:resp_a1"); err != nil {
+	if err := store.Put(t.Context(), "me", []byte("a record of another version"), "response:resp_a1"); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := parse(t, p, env, `{"model":"m","previous_response_id":"resp_a2"}`); !errors.As(err, &missing) || !strings.Contains(missing.Message, "resp_a1") {

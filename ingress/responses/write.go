@@ -102,11 +102,7 @@ func (c *call) begin(dst []byte) []byte {
 	if c.echo != nil {
 		return dst
 	}
-	now := c.now()
-	if c.env != nil {
-		now = c.env.Now
-	}
-	c.echo, c.created = openairesponses.NewEcho(c.body), now.Unix()
+	c.echo, c.created = openairesponses.NewEcho(c.body), c.env.Now.Unix()
 	dst = c.lifecycle(dst, "response.created", c.resource(openairesponses.StatusInProgress))
 	return c.lifecycle(dst, "response.in_progress", c.resource(openairesponses.StatusInProgress))
 }
@@ -146,7 +142,7 @@ func (c *call) Event(dst []byte, e *mmsp.Event) []byte {
 	case mmsp.TextDone:
 		dst = c.textDone(dst, item)
 	case mmsp.ThinkingDelta:
-		if item.Thinking == redactedThinking && c.current == nil {
+		if item.Thinking == ingress.RedactedThinking && c.current == nil {
 			c.redacted = true
 		} else if item.Thinking != "" {
 			c.joined = append(c.joined, item.Thinking...)
@@ -224,7 +220,7 @@ func native(fidelity mmsp.Fidelity) (phase string, refusal, bound bool) {
 
 // seal returns the envelope of a proof that the item has no place for, empty where the caller wants none.
 func (c *call) seal(kind string, fidelity mmsp.Fidelity, owner carry.Owner) string {
-	if !c.proofs || c.env == nil || len(fidelity) == 0 {
+	if !c.proofs || len(fidelity) == 0 {
 		return ""
 	}
 	return carry.Seal(carry.Envelope{Issuer: c.env.Peer, Kind: kind, Fidelity: fidelity, Owner: &owner}, carry.MaxInlineResponses)
@@ -415,7 +411,7 @@ func (c *call) openThinking(dst []byte) []byte {
 // thinkingDone ends a reasoning item. Thinking that is empty and proves nothing is not shown.
 func (c *call) thinkingDone(dst []byte, item *mmsp.Item) []byte {
 	text, kind := item.Thinking, "thinking"
-	if text == redactedThinking && (c.redacted || c.current == nil) {
+	if text == ingress.RedactedThinking && (c.redacted || c.current == nil) {
 		text, kind = "", "redacted_thinking"
 	}
 	proof := c.thinkingProof(kind, text, item.Fidelity)
@@ -438,7 +434,7 @@ func (c *call) thinkingDone(dst []byte, item *mmsp.Item) []byte {
 // thinkingProof returns what encrypted_content is. The provider's own value says all only where the text stands in the
 // list that it came in.
 func (c *call) thinkingProof(kind, text string, fidelity mmsp.Fidelity) string {
-	if !c.proofs || c.env == nil {
+	if !c.proofs {
 		return ""
 	}
 	var shown struct {

@@ -89,7 +89,7 @@ func TestStreams(t *testing.T) {
 		{"a proof that is not wanted", `,"include":[]`, [][]mmsp.Item{proven(thinking(""), `{"signature":"s"}`), text("Ahoy.")}, "stop", nil, "", append(
 			ahoy("0"), `completed completed [`+message+`]`,
 		)},
-		{"thinking that is kept back", "", [][]mmsp.Item{proven(thinking(redactedThinking), `{"signature":"s"}`), text("Ahoy.")}, "stop", nil, "", append(append([]string{
+		{"thinking that is kept back", "", [][]mmsp.Item{proven(thinking(ingress.RedactedThinking), `{"signature":"s"}`), text("Ahoy.")}, "stop", nil, "", append(append([]string{
 			`output_item.added "output_index":0,"item":{"id":"rs_a1","type":"reasoning","summary":[]}`,
 			`output_item.done "output_index":0,"item":{"id":"rs_a1","type":"reasoning","summary":[],"encrypted_content":"` + sealed("redacted_thinking", `{"signature":"s"}`, nil) + `"}`,
 		}, ahoy("1")...), `completed completed [{"id":"rs_a1","type":"reasoning","summary":[],"encrypted_content":"`+sealed("redacted_thinking", `{"signature":"s"}`, nil)+`"},`+message+`]`)},
@@ -221,8 +221,8 @@ func TestLateProof(t *testing.T) {
 		`completed completed [{"id":"msg_a1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"A","annotations":[],"logprobs":[]}]},` +
 			`{"id":"rs_a1","type":"reasoning","summary":[],"encrypted_content":"` + sealed("text", `{"signature":"s"}`, &carry.Owner{Previous: true}) + `"}]`,
 	})
-	if strings.Join(call.ItemIDs(), " ") != "msg_a1" {
-		t.Errorf("ids %q", call.ItemIDs())
+	if strings.Join(call.ids, " ") != "msg_a1" {
+		t.Errorf("ids %q", call.ids)
 	}
 }
 
@@ -299,7 +299,7 @@ func TestFailuresKeepWhatCame(t *testing.T) {
 		{"a refusal", proven(text("N", "o"), `{"refusal":true}`), "", failed + ` [{"id":"msg_a1","type":"message","status":"incomplete","role":"assistant","content":[{"type":"refusal","refusal":"No"}]}]`},
 		{"a summary after a text", append(begun, thinking("B", "C")...), "", failed + " [" + whole + `,{"id":"rs_a1","type":"reasoning","status":"incomplete","summary":[{"type":"summary_text","text":"BC"}]}]`},
 		{"raw thinking", thinking("B", "C"), "raw", failed + ` [{"id":"rs_a1","type":"reasoning","status":"incomplete","summary":[],"content":[{"type":"reasoning_text","text":"BC"}]}]`},
-		{"thinking that is kept back", thinking(redactedThinking), "", failed},
+		{"thinking that is kept back", thinking(ingress.RedactedThinking), "", failed},
 		{"a call", toolCall("c1", "dig", `{"deep`, `":`), "", failed + ` [{"id":"fc_a1","type":"function_call","status":"incomplete","call_id":"c1","name":"dig","arguments":"{\"deep\":"}]`},
 		{"a call without arguments", toolCall("c1", "dig"), "", failed + ` [{"id":"fc_a1","type":"function_call","status":"incomplete","call_id":"c1","name":"dig","arguments":""}]`},
 		{"a call of a custom tool", toolCall("c1", "note", `{"input":"one \`, `ntwo \ud83d`), "", failed + ` [{"id":"ctc_a1","type":"custom_tool_call","status":"incomplete","call_id":"c1","name":"note","input":"one \ntwo "}]`},
