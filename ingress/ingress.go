@@ -26,7 +26,8 @@ type Protocol interface {
 	// Name returns the protocol, which a row's client may speak too.
 	Name() carry.Protocol
 	// Parse reads the body of a request to one of the protocol's routes, whose JSON has passed jsonscan.Check. The error
-	// is an *mmsp.InvalidRequestError whose Param is the path of what is wrong, such as "input[3].content[0].image_url".
+	// is an *mmsp.InvalidRequestError whose Param is the path of what is wrong, such as "input[3].content[0].image_url", or
+	// a *Problem where the caller is to be told of another kind.
 	Parse(r *http.Request, body []byte) (Call, error)
 	// AppendError appends the body of an HTTP error.
 	AppendError(dst []byte, p *Problem) []byte
@@ -34,13 +35,14 @@ type Protocol interface {
 
 // Call is one request, and how its answer is written. An encoder's methods are called in order: Event for every delta and
 // done item of the public stream, then Stop or Fail, once; or Whole alone; or Count alone. Heartbeat may come at any time
-// before the end. Each appends bytes to dst and begins the stream where it has not begun.
+// before the end. Each appends bytes to dst, and first the beginning of the stream where it has not begun; a sign of life or
+// an error needs none in some protocols.
 type Call interface {
 	Model() string // as the caller names it
 	Streams() bool // the answer is to be streamed
 	Counts() bool  // the tokens of the request are to be counted, and nothing answered
 
-	// Read turns the request into MMSP's terms. The error is an *mmsp.InvalidRequestError, as of Parse.
+	// Read turns the request into MMSP's terms. The error is as of Parse.
 	Read(ctx context.Context, env *Env) (*Request, error)
 
 	// ContentType is that of a stream.
@@ -81,9 +83,10 @@ type Request struct {
 	Messages []mmsp.Message
 	Config   mmsp.Config
 
-	// Paths says where in the body each item of each message stands, for errors that the provider's client finds.
+	// Paths says where in the body each item of each message stands, for errors that are found later; what was kept of an
+	// earlier answer stands where that is named.
 	Paths [][]string
-	// ToolPaths says the same of Config.Tools.
+	// ToolPaths says the same of each of Config.Tools.
 	ToolPaths []string
 	// Dropped names what the request holds and no provider is asked for, such as `tools[2] (web_search)`. The caller is
 	// told; where the model's row is strict, the request is refused.
