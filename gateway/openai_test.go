@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -24,6 +25,47 @@ func TestToolsThatCannotBeSent(t *testing.T) {
 		e := d.failure(t, got)
 		if got.status != 400 || !strings.Contains(e.message, "too deep") || d.endpoint != "messages" && e.param != place[2] || d.endpoint == "messages" && !strings.Contains(e.message, place[2]) {
 			t.Errorf("%s: %d %+v", d.endpoint, got.status, e)
+		}
+	}
+}
+
+// TestResponsesRoutes: what Responses has beside its POST is refused by name, in its own words; where the endpoint is off, its
+// switch is named.
+func TestResponsesRoutes(t *testing.T) {
+	t.Parallel()
+	hi := own("m", plays(nil, says("hi"), stops))
+	on, off := start(t, everywhere(table()), hi), start(t, table(), hi)
+	for _, tt := range []struct {
+		method, path, upgrade string
+		status                int
+		says                  string
+	}{
+		{"POST", "/v1/responses/compact", "", 400, "/v1/responses/compact"},
+		{"GET", "/v1/responses", "websocket", 400, "WebSocket"},
+		{"GET", "/v1/responses", "WebSocket, h2c", 400, "WebSocket"},
+		{"GET", "/v1/responses", "", 405, "POST"},
+		{"GET", "/v1/responses/input_tokens", "", 405, "POST"},
+		{"GET", "/v1/responses/resp_1", "", 404, "/v1/responses/resp_1"},
+		{"DELETE", "/v1/responses/resp_1", "", 404, "/v1/responses/resp_1"},
+		{"GET", "/v1/responses/resp_1/input_items?limit=1", "", 404, "/v1/responses/resp_1/input_items"},
+		{"POST", "/v1/responses/resp_1/cancel", "", 404, "/v1/responses/resp_1/cancel"},
+		{"GET", "/v1/responses/", "", 404, "/v1/responses/"},
+	} {
+		for _, s := range []*served{on, off} {
+			r := s.request(tt.method, tt.path, "{}")
+			if tt.upgrade != "" {
+				r.Header.Set("Connection", "Upgrade")
+				r.Header.Set("Upgrade", tt.upgrade)
+			}
+			got := s.send(r)
+			e := responsesDialect.failure(t, got)
+			status, says := tt.status, tt.says
+			if s == off {
+				status, says = http.StatusNotFound, "gateway.http.endpoints.responses.enabled"
+			}
+			if got.status != status || !strings.Contains(e.message, says) {
+				t.Errorf("%s %s: %d %+v", tt.method, tt.path, got.status, e)
+			}
 		}
 	}
 }
