@@ -47,7 +47,7 @@ type Item struct {
 	ToolCallID string   // tool_call, tool_result
 	ImageURL   string   // image_url: an http(s) or data URL
 	Detail     string   // image_url: how closely to look: auto, low, high or original; empty: the client decides
-	Images     []string // tool_result: URLs
+	Images     []string // tool_result: URLs; that of a document is a data URL, whose parameter name is its file's, percent-encoded
 	IsError    bool     // tool_result: the tool failed
 
 	Data     []byte // inline_data, inline_thinking; base64 on the wire

@@ -324,7 +324,7 @@ func TestOwnErrors(t *testing.T) {
 		{
 			name: "two tools of a name", kind: &invalid, status: 400, says: "look",
 			param: map[string]string{
-				"responses": "tools[1].name", "chatCompletions": "tools[1].name", "messages": "tools[1].name", "generateContent": "tools[0].functionDeclarations[1].name",
+				"responses": "tools[1].name", "chatCompletions": "tools[1].function.name", "messages": "tools[1].name", "generateContent": "tools[0].functionDeclarations[1].name",
 			},
 			change: bad(map[string][2]string{
 				"responses":       {`"tools":[`, `"tools":[{"type":"function","name":"look","parameters":{}},`},

@@ -201,10 +201,22 @@ func (x *exchange) leaveThinking() {
 	}
 }
 
-var itemPath = regexp.MustCompile(`^messages\[(\d+)\](?:\.content_items\[(\d+)\])?`)
+var (
+	itemPath = regexp.MustCompile(`^messages\[(\d+)\](?:\.content_items\[(\d+)\])?`)
+	toolPath = regexp.MustCompile(`^tools\[(\d+)\]`)
+)
 
-// located turns the place of an error in MMSP's messages into that in the caller's body.
+// located turns the place of an error in MMSP's messages or tools into that in the caller's body.
 func (x *exchange) located(err error) error {
+	var refused *mmsp.UnsupportedParameterError
+	if errors.As(err, &refused) {
+		if at := toolPath.FindStringSubmatch(refused.Parameter); at != nil {
+			if i, _ := strconv.Atoi(at[1]); i < len(x.request.ToolPaths) {
+				return ingress.Invalid(x.request.ToolPaths[i], refused.Message)
+			}
+		}
+		return ingress.Invalid(refused.Parameter, refused.Message)
+	}
 	var invalid *mmsp.InvalidRequestError
 	if !errors.As(err, &invalid) {
 		return err
@@ -255,7 +267,7 @@ func (x *exchange) stream() iter.Seq2[mmsp.Event, error] {
 			}
 			dropped, ok := letGo(&config, refused.Parameter, x.row.peer.Protocol)
 			if !ok {
-				yield(mmsp.Event{}, ingress.Invalid(refused.Parameter, refused.Message))
+				yield(mmsp.Event{}, x.located(refused))
 				return
 			}
 			if dropped != "" {

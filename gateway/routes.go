@@ -26,18 +26,37 @@ type endpoint struct {
 	paths []string
 	// get answers what is asked with GET, which is everything else; nil: there is none.
 	get func(*call)
+	// lacks tells of a request for what the protocol has and this server has not; nil: it has all.
+	lacks func(*http.Request) error
 }
 
 // endpoints is the one table of ingress protocols.
 var endpoints = []endpoint{
-	{"responses", responses.New(), []string{"/v1/responses", "/v1/responses/input_tokens"}, nil},
-	{"chatCompletions", chat.New(), []string{"/v1/chat/completions"}, nil},
-	{"messages", messages.New(), []string{"/v1/messages", "/v1/messages/count_tokens"}, nil},
-	{"generateContent", generatecontent.New(), []string{
+	{name: "responses", protocol: responses.New(), paths: []string{"/v1/responses", "/v1/responses/"}, lacks: responsesLack},
+	{name: "chatCompletions", protocol: chat.New(), paths: []string{"/v1/chat/completions"}},
+	{name: "messages", protocol: messages.New(), paths: []string{"/v1/messages", "/v1/messages/count_tokens"}},
+	{name: "generateContent", protocol: generatecontent.New(), paths: []string{
 		":generateContent", ":streamGenerateContent", ":countTokens", ":embedContent", ":batchEmbedContents",
 		"/v1beta/models", "/v1beta/models/", "/v1beta/tunedModels/",
-	}, (*call).geminiModels},
-	{"embeddings", embeddings.New(), []string{"/v1/embeddings"}, nil},
+	}, get: (*call).geminiModels},
+	{name: "embeddings", protocol: embeddings.New(), paths: []string{"/v1/embeddings"}},
+}
+
+// responsesLack tells of the compaction and the WebSocket of Responses, and of its routes to a response that is kept.
+func responsesLack(r *http.Request) error {
+	rest, below := strings.CutPrefix(r.URL.Path, "/v1/responses/")
+	switch {
+	case !below && strings.Contains(strings.ToLower(r.Header.Get("Upgrade")), "websocket"):
+		return ingress.Invalid("", "the WebSocket of /v1/responses is not supported; POST streams as server-sent events")
+	case !below, rest == "input_tokens":
+		return nil
+	case rest == "compact" && r.Method == http.MethodPost:
+		return ingress.Invalid("", "compaction by POST /v1/responses/compact is not supported; send the whole conversation, or previous_response_id")
+	}
+	return &ingress.Problem{
+		Kind: ingress.KindNotFound, Status: http.StatusNotFound,
+		Message: fmt.Sprintf("no route for %.16s %.200s; responses are kept for previous_response_id and item_reference alone", r.Method, r.URL.Path),
+	}
 }
 
 // Endpoints returns the names of the ingress endpoints that this version has, as the configuration spells them.
@@ -80,6 +99,10 @@ func (e *endpoint) on(c *config.Config) bool {
 
 // route answers a request to a route of the endpoint, whose caller may call.
 func (c *call) route(e *endpoint) {
+	var lacking error
+	if e.lacks != nil {
+		lacking = e.lacks(c.r)
+	}
 	allowed := http.MethodPost
 	if e.get != nil && !strings.Contains(c.r.URL.Path, ":") { // a list, or a model that nothing is asked of
 		allowed = http.MethodGet
@@ -90,6 +113,8 @@ func (c *call) route(e *endpoint) {
 			Kind: ingress.KindNotFound, Status: http.StatusNotFound,
 			Message: fmt.Sprintf("this endpoint is off; gateway.http.endpoints.%s.enabled turns it on", e.name),
 		})
+	case lacking != nil:
+		c.fail(lacking)
 	case c.r.Method == http.MethodGet && e.get != nil && !e.asks(c.r.URL.Path):
 		e.get(c)
 	case c.r.Method != allowed:

@@ -20,12 +20,16 @@ import (
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
+// RedactedThinking is the text of a thinking item whose content its provider keeps to itself. Callers never see it.
+const RedactedThinking = "_REDACTED_THINKING"
+
 // Protocol is one protocol that callers speak.
 type Protocol interface {
 	// Name returns the protocol, which a row's client may speak too.
 	Name() carry.Protocol
 	// Parse reads the body of a request to one of the protocol's routes, whose JSON has passed jsonscan.Check. The error
-	// is an *mmsp.InvalidRequestError whose Param is the path of what is wrong, such as "input[3].content[0].image_url".
+	// is an *mmsp.InvalidRequestError whose Param is the path of what is wrong, such as "input[3].content[0].image_url", or
+	// a *Problem where the caller is to be told of another kind.
 	Parse(r *http.Request, body []byte) (Call, error)
 	// AppendError appends the body of an HTTP error.
 	AppendError(dst []byte, p *Problem) []byte
@@ -33,13 +37,14 @@ type Protocol interface {
 
 // Call is one request, and how its answer is written. An encoder's methods are called in order: Event for every delta and
 // done item of the public stream, then Stop or Fail, once; or Whole alone; or Count alone. Heartbeat may come at any time
-// before the end. Each appends bytes to dst and begins the stream where it has not begun.
+// before the end. Each appends bytes to dst, and first the beginning of the stream where it has not begun; a sign of life or
+// an error needs none in some protocols.
 type Call interface {
 	Model() string // as the caller names it
 	Streams() bool // the answer is to be streamed
 	Counts() bool  // the tokens of the request are to be counted, and nothing answered
 
-	// Read turns the request into MMSP's terms. The error is an *mmsp.InvalidRequestError, as of Parse.
+	// Read turns the request into MMSP's terms. The error is as of Parse.
 	Read(ctx context.Context, env *Env) (*Request, error)
 
 	// ContentType is that of a stream.
@@ -62,9 +67,8 @@ type Call interface {
 // Keeper is a Call that keeps its answer for later requests.
 type Keeper interface {
 	// Keep stores the answer, whose items are the caller's view of them. It is called before Stop or Whole, and not at all
-	// when the answer failed. ItemIDs are then those of the items, in their order; nil where the protocol has none.
+	// when the answer failed.
 	Keep(ctx context.Context, answer *mmsp.Message) error
-	ItemIDs() []string
 }
 
 // Env is what a request is read for.
@@ -88,15 +92,15 @@ type File struct {
 	Name      string // as its server has it; empty: it has none
 }
 
-// DataURL returns the file as a data URL.
-func (f *File) DataURL() string {
-	return images.DataURL(f.MediaType, f.Data)
+// DataURL returns the file as a data URL, with the caller's name for it if there is one.
+func (f *File) DataURL(name string) string {
+	return images.NamedURL(f.MediaType, cmp.Or(name, f.Name), f.Data)
 }
 
 // Item makes an item of the file: a picture or a document, which has the caller's name for it if there is one.
 func (f *File) Item(name string) mmsp.Item {
 	if strings.HasPrefix(f.MediaType, "image/") {
-		return mmsp.ImageURL(f.DataURL())
+		return mmsp.ImageURL(f.DataURL(""))
 	}
 	return mmsp.InlineData(f.Data, f.MediaType, cmp.Or(name, f.Name))
 }
@@ -106,9 +110,10 @@ type Request struct {
 	Messages []mmsp.Message
 	Config   mmsp.Config
 
-	// Paths says where in the body each item of each message stands, for errors that the provider's client finds.
+	// Paths says where in the body each item of each message stands, for errors that are found later; what was kept of an
+	// earlier answer stands where that is named.
 	Paths [][]string
-	// ToolPaths says the same of Config.Tools.
+	// ToolPaths says the same of each of Config.Tools.
 	ToolPaths []string
 	// Dropped names what the request holds and no provider is asked for, such as `tools[2] (web_search)`. The caller is
 	// told; where the model's row is strict, the request is refused.
@@ -156,6 +161,18 @@ func (c *Conversation) SystemPrompt() *string {
 		return nil
 	}
 	return new(strings.Join(c.system, "\n\n"))
+}
+
+// CustomTool is a tool that takes any text: for providers, which know functions alone, one of a string called input. None
+// is asked to keep the text to a grammar. Its description tells the model of it, and the request's Dropped the caller.
+func CustomTool(name, description, syntax, definition string) mmsp.Tool {
+	if definition != "" {
+		description = strings.TrimLeft(description+"\n\nThe input must fit this grammar ("+syntax+"):\n"+definition, "\n")
+	}
+	return mmsp.Tool{
+		Name: name, Description: description,
+		Parameters: []byte(`{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"],"additionalProperties":false}`),
+	}
 }
 
 // Sum adds the counts that are known; nil: none is.

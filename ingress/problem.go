@@ -43,7 +43,7 @@ type Problem struct {
 	Status     int // HTTP
 	Message    string
 	Param      string        // path in the request; empty: none
-	Code       string        // the provider's own, where the kind leaves open what it was; empty: none
+	Code       string        // the provider's own, or one that says more than the kind; empty: none
 	RetryAfter time.Duration // 0: not said
 	RequestID  string        // of this gateway
 	UpstreamID string        // the provider's id of the request

@@ -224,6 +224,9 @@ func (c *Client) convertMedia(url, filename string) (anthropic.Block, error) {
 	if len(url) < 5 || !strings.EqualFold(url[:5], "data:") {
 		return anthropic.Block{Type: "image", Source: &anthropic.Source{Type: "url", URL: url}}, nil
 	}
+	if filename == "" {
+		_, filename = images.TakeName(url)
+	}
 	mediaType, payload, ok := images.ParseDataURL(url)
 	switch {
 	case !ok || mediaType == "":

@@ -18,7 +18,7 @@ var rows = strings.Fields(`
 	frequency_penalty.0 parallel.true parallel.false format.text format.json_object format.json_schema budget budget.0
 	budget.dynamic budget.with_level verbosity service_tier service_tier.default service_tier.auto user metadata
 	user.over_metadata tools.strict format.with_effort parallel.false.with_tools parallel.false.required
-	parallel.false.no_call inline.pdf inline.text inline.text.not_utf8 inline.image inline.assistant tool_result.document
+	parallel.false.no_call inline.pdf inline.text inline.text.not_utf8 inline.image inline.assistant tool_result.document tool_result.document.named
 	always system_prompt system_prompt.empty max_tokens max_tokens.0 temperature temperature.1
 	tools tools.empty tools.without_parameters tools.other_keys
 	ignored.image_config ignored.tts_config ignored.embedding_config
@@ -245,6 +245,7 @@ var cases = slices.Concat(
 		says("inline.image", user(`{"type":"inline_data.done","data":"QUJD","mime_type":"image/png"}`), userTurn(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}`)),
 		invalid("inline.assistant", assistant(`{"type":"inline_data.done","data":"QUJD","mime_type":"image/png"}`), "messages[1].content_items[0]"),
 		says("tool_result.document", user(`{"type":"tool_result.done","text":"a","tool_call_id":"1","images":["data:application/pdf;base64,QUJD"]}`), userTurn(`{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"a"},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"QUJD"}}]}`)),
+		says("tool_result.document.named", user(`{"type":"tool_result.done","text":"a","tool_call_id":"1","images":["data:application/pdf;name=log%20%3B1.pdf;base64,QUJD"]}`), userTurn(`{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"a"},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"QUJD"},"title":"log ;1.pdf"}]}`)),
 		invalid("refused.inline_data", user(`{"type":"inline_data.done","data":"QUJD","mime_type":"audio/wav"}`), "messages[0].content_items[0]"),
 		invalid("refused.inline_thinking", assistant(`{"type":"inline_thinking.done","data":"QUJD","mime_type":"image/png"}`), "messages[1].content_items[0]"),
 		invalid("refused.embedding", user(`{"type":"text.done","text":"a"},{"type":"embedding.done","embedding":[1]}`), "messages[0].content_items[1]"),

@@ -280,6 +280,9 @@ func (c *Client) convertMedia(ctx context.Context, url, filename string) (anthro
 			return anthropic.Block{}, err
 		}
 	}
+	if filename == "" {
+		_, filename = images.TakeName(url)
+	}
 	mediaType, payload, ok := images.ParseDataURL(url)
 	switch {
 	case !ok || mediaType == "":

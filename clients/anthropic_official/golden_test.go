@@ -18,7 +18,7 @@ var rows = strings.Fields(`
 	frequency_penalty.0 parallel.true parallel.false format.text format.json_object format.json_schema budget budget.0
 	budget.dynamic budget.with_level verbosity service_tier service_tier.default service_tier.auto user metadata
 	user.over_metadata tools.strict format.with_effort parallel.false.with_tools parallel.false.required
-	parallel.false.no_call inline.pdf inline.text inline.text.not_utf8 inline.image inline.assistant tool_result.document
+	parallel.false.no_call inline.pdf inline.text inline.text.not_utf8 inline.image inline.assistant tool_result.document tool_result.document.named
 	budget.4-6 budget.4-6.summary budget.4-6.with_level budget.4-6.too_small budget.4-6.too_large service_tier.bedrock
 	user.bedrock
 	always bedrock.always bedrock.escaped_id bedrock.betas
@@ -312,6 +312,7 @@ var cases = slices.Concat(
 		says("inline.image", user(`{"type":"inline_data.done","data":"QUJD","mime_type":"image/png"}`), userTurn(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}`)),
 		invalid("inline.assistant", assistant(`{"type":"inline_data.done","data":"QUJD","mime_type":"image/png"}`), "messages[1].content_items[0]"),
 		says("tool_result.document", user(`{"type":"tool_result.done","text":"a","tool_call_id":"1","images":["data:application/pdf;base64,QUJD"]}`), userTurn(`{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"a"},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"QUJD"}}]}`)),
+		says("tool_result.document.named", user(`{"type":"tool_result.done","text":"a","tool_call_id":"1","images":["data:application/pdf;name=log%20%3B1.pdf;base64,QUJD"]}`), userTurn(`{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"a"},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"QUJD"},"title":"log ;1.pdf"}]}`)),
 		sets("budget.4-6", "claude-opus-4-6", `{"thinking_budget":20000}`, head+`"thinking":{"type":"enabled","budget_tokens":20000},`+tail),
 		sets("budget.4-6.summary", "claude-opus-4-6", `{"thinking_budget":20000,"thinking_summary":true}`, head+`"thinking":{"type":"enabled","budget_tokens":20000,"display":"summarized"},`+tail),
 		sets("budget.4-6.with_level", "claude-opus-4-6", `{"thinking_budget":20000,"thinking_level":"xhigh"}`, head+effort("high")+tail),

@@ -292,7 +292,7 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*genai.Re
 			tool := &config.Tools[i]
 			parameters, err := genai.Parameters(tool.Parameters)
 			if err != nil {
-				return nil, c.unsupported("tools", fmt.Sprintf("tools[%d].parameters: %v", i, err))
+				return nil, c.unsupported(fmt.Sprintf("tools[%d].parameters", i), fmt.Sprintf("the parameters of %.64q: %v", tool.Name, err))
 			}
 			// Further keys of a tool are left out: the API refuses a declaration with a key that it does not know.
 			functions[i] = genai.FunctionDeclaration{Name: tool.Name, Description: tool.Description, Parameters: parameters}

@@ -211,7 +211,7 @@ func goldens(server string) []golden {
 			id: "config.tools.schema", config: `{"tools":[{"name":"f","description":"","parameters":{"$ref":"#/$defs/P","$defs":{"P":{"type":"object","properties":{"b":{"const":"x"},"a":{"type":["integer","null"]}},"required":["b"]}}}}]}`,
 			want: `{"tools":[{"functionDeclarations":[{"name":"f","parameters":{"type":"OBJECT","properties":{"b":{"type":"STRING","enum":["x"]},"a":{"type":"INTEGER","nullable":true}},"required":["b"]}}]}],"contents":[` + hi + `]}`,
 		},
-		{id: "config.tools.schema.bad", config: `{"tools":[` + note + `,{"name":"f","description":"","parameters":` + explosive() + `}]}`, err: "tools"},
+		{id: "config.tools.schema.bad", config: `{"tools":[` + note + `,{"name":"f","description":"","parameters":` + explosive() + `}]}`, err: "tools[1].parameters"},
 		{id: "config.tool_choice.auto", config: `{"tools":[` + note + `],"tool_choice":"auto"}`, want: toolConfig(`{"mode":"AUTO"}`)},
 		{id: "config.tool_choice.none", config: `{"tools":[` + note + `],"tool_choice":"none"}`, want: toolConfig(`{"mode":"NONE"}`)},
 		{id: "config.tool_choice.required", config: `{"tools":[` + note + `],"tool_choice":"required"}`, want: toolConfig(`{"mode":"ANY"}`)},

@@ -182,7 +182,8 @@ func (c *Client) convertMedia(ctx context.Context, url, detail, filename, param 
 			Message: fmt.Sprintf("%s cannot send %s, only pictures, documents and wav or mp3 sounds", c.class, mediaType),
 		}
 	}
-	return openaichat.ContentPart{Type: "file", File: &openaichat.File{Filename: images.FileName(filename, mediaType), FileData: url}}, nil
+	url, name := images.TakeName(url)
+	return openaichat.ContentPart{Type: "file", File: &openaichat.File{Filename: images.FileName(cmp.Or(filename, name), mediaType), FileData: url}}, nil
 }
 
 // fidelity is what the client keeps of thinking beside its text.

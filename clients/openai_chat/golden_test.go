@@ -15,7 +15,7 @@ var rows = strings.Fields(`
 	frequency_penalty.0 parallel.true parallel.false format.text format.json_object format.json_schema
 	format.json_schema.bare budget verbosity service_tier service_tier.with_fast user metadata tools.strict
 	image.detail.given inline.document inline.document.unnamed inline.image inline.audio.wav inline.audio.mp3
-	inline.video inline.assistant tool_result.document
+	inline.video inline.assistant tool_result.document tool_result.document.named
 	always system_prompt system_prompt.empty max_tokens temperature temperature.0 temperature.1
 	thinking.unset thinking.none thinking.low thinking.medium thinking.high thinking.xhigh thinking.max summary.true summary.false
 	tools tools.empty tools.other_keys
@@ -247,6 +247,7 @@ var cases = []golden{
 	invalid("inline.video", userItems(`{"type":"inline_data.done","data":"QUJD","mime_type":"video/mp4"}`), "messages[0].content_items[0]"),
 	invalid("inline.assistant", userItems(words("a"))+`,`+assistantItems(`{"type":"inline_data.done","data":"QUJD","mime_type":"image/png"}`), "messages[1].content_items[0]"),
 	says("tool_result.document", toolResult("k1", `"text":"a","images":["data:application/pdf;base64,QUJD"]`), toolMessage("k1", "a")+`,{"role":"user","content":[{"type":"file","file":{"filename":"document.pdf","file_data":"data:application/pdf;base64,QUJD"}}]}`),
+	says("tool_result.document.named", toolResult("k1", `"text":"a","images":["data:application/pdf;name=log%20%3B1.pdf;base64,QUJD"]`), toolMessage("k1", "a")+`,{"role":"user","content":[{"type":"file","file":{"filename":"log ;1.pdf","file_data":"data:application/pdf;base64,QUJD"}}]}`),
 	invalid("refused.inline_data", userItems(words("a")+`,{"type":"inline_data.done","data":"QUJD","mime_type":"audio/ogg"}`), "messages[0].content_items[1]"),
 	invalid("refused.inline_thinking", userItems(words("a"))+`,`+assistantItems(`{"type":"inline_thinking.done","data":"QUJD","mime_type":"image/png"}`), "messages[1].content_items[0]"),
 	invalid("refused.embedding", userItems(`{"type":"embedding.done","embedding":[1]}`), "messages[0].content_items[0]"),

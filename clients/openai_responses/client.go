@@ -181,7 +181,8 @@ func (c *Client) convertMedia(url, detail, filename string) (openairesponses.Con
 	case "audio", "video":
 		return openairesponses.ContentPart{}, fmt.Errorf("%s cannot send %s, only pictures and documents", class, mediaType)
 	}
-	return openairesponses.ContentPart{Type: "input_file", Filename: images.FileName(filename, mediaType), FileData: url}, nil
+	url, name := images.TakeName(url)
+	return openairesponses.ContentPart{Type: "input_file", Filename: images.FileName(cmp.Or(filename, name), mediaType), FileData: url}, nil
 }
 
 // fidelity is what the client keeps of an item beside its text.

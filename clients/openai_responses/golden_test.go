@@ -18,7 +18,7 @@ var rows = strings.Fields(`
 	frequency_penalty.0 parallel.true parallel.false format.text format.json_object format.json_schema
 	format.json_schema.bare budget budget.0 budget.dynamic budget.with_level verbosity service_tier
 	service_tier.with_fast user metadata tools.strict image.detail.given inline.document inline.document.unnamed
-	inline.image inline.video inline.assistant tool_result.document tool_result.audio
+	inline.image inline.video inline.assistant tool_result.document tool_result.document.named tool_result.audio
 	always system_prompt system_prompt.empty max_tokens temperature temperature.1
 	thinking.unset.gpt-6 thinking.none.gpt-6 thinking.low.gpt-6 thinking.medium.gpt-6 thinking.high.gpt-6 thinking.xhigh.gpt-6 thinking.max.gpt-6
 	thinking.unset.other thinking.none.other thinking.low.other thinking.medium.other thinking.high.other thinking.xhigh.other thinking.max.other
@@ -260,6 +260,7 @@ var cases = slices.Concat(
 		invalid("inline.video", user(`{"type":"inline_data.done","data":"QUJD","mime_type":"video/mp4"}`), "messages[0].content_items[0]"),
 		invalid("inline.assistant", assistant(`{"type":"inline_data.done","data":"QUJD","mime_type":"application/pdf"}`), "messages[0].content_items[0]"),
 		says("tool_result.document", result("a", `,"images":["data:application/pdf;base64,QUJD"]`), `{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"a"},{"type":"input_file","filename":"document.pdf","file_data":"data:application/pdf;base64,QUJD"}]}`),
+		says("tool_result.document.named", result("a", `,"images":["data:application/pdf;name=log%20%3B1.pdf;base64,QUJD"]`), `{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"a"},{"type":"input_file","filename":"log ;1.pdf","file_data":"data:application/pdf;base64,QUJD"}]}`),
 		invalid("tool_result.audio", result("a", `,"images":["data:audio/wav;base64,QUJD"]`), "messages[0].content_items[0].images[0]"),
 		invalid("refused.inline_data", user(text("a", "")+`,{"type":"inline_data.done","data":"QUJD","mime_type":"audio/wav"}`), "messages[0].content_items[1]"),
 		invalid("refused.inline_thinking", ask+`,`+assistant(`{"type":"inline_thinking.done","data":"QUJD","mime_type":"image/png"}`), "messages[1].content_items[0]"),

@@ -78,9 +78,6 @@ func customTools(tools []openaichat.ToolSpec) (names map[string]bool) {
 // Count is never called: the protocol does not count.
 func (c *call) Count(dst []byte, _ int64) []byte { return dst }
 
-// redactedThinking is the text of a thinking item that its provider keeps to itself. Callers never see it.
-const redactedThinking = "_REDACTED_THINKING"
-
 var refusalMark = mmsp.Fidelity(`{"refusal":true}`)
 
 // isRefusal reports whether a text item is a refusal.

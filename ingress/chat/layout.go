@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
 	"github.com/prism-shadow/mmsp-go/wire/openaichat"
 )
@@ -42,7 +43,7 @@ func seal(items []mmsp.Item, peer carry.Peer, legacy bool) string {
 		switch item.Type {
 		case mmsp.ThinkingDone:
 			p.Bytes = len(item.Thinking)
-			if p.Redacted = item.Thinking == redactedThinking; p.Redacted {
+			if p.Redacted = item.Thinking == ingress.RedactedThinking; p.Redacted {
 				p.Bytes = 0
 			}
 			needed = needed || len(item.Fidelity) > 0 && !shown(item.Fidelity, peer)
@@ -181,7 +182,7 @@ func (s *strand) take(p *piece) (next placed, ok bool) {
 	text := s.text[s.at : s.at+p.Bytes]
 	s.at += p.Bytes
 	if p.Redacted {
-		text = redactedThinking
+		text = ingress.RedactedThinking
 	}
 	next = placed{s.path, s.build(text)}
 	next.item.Fidelity = p.Fidelity

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -116,7 +115,11 @@ func readFile(ctx context.Context, part *openaichat.TurnPart, env *ingress.Env) 
 	if part.URL != "" {
 		return env.Fetch(ctx, part.Path+".file.file_data", part.URL)
 	}
-	return &ingress.File{Data: part.Data, MediaType: cmp.Or(part.MimeType, images.TypeOf(part.Filename, part.Data))}, nil
+	mediaType := part.MimeType
+	if mediaType == "" || mediaType == images.Unknown {
+		mediaType = images.TypeOf(part.Filename, part.Data)
+	}
+	return &ingress.File{Data: part.Data, MediaType: mediaType}, nil
 }
 
 // readResult joins the texts of a tool's message; pictures and documents become its images.
@@ -134,7 +137,7 @@ func readResult(ctx context.Context, id string, parts []openaichat.TurnPart, env
 			if err != nil {
 				return mmsp.Item{}, err
 			}
-			urls = append(urls, file.DataURL())
+			urls = append(urls, file.DataURL(part.Filename))
 		default:
 			texts = append(texts, part.Text)
 		}
@@ -279,6 +282,7 @@ func readConfig(body *openaichat.Body, request *ingress.Request) error {
 	config.ThinkingLevel = mmsp.ThinkingLevel(body.ReasoningEffort)
 	if body.ReasoningEffort == "minimal" {
 		config.ThinkingLevel = mmsp.ThinkingLow
+		request.Dropped = append(request.Dropped, "reasoning_effort (minimal)")
 	}
 	if config.ThinkingLevel != "" && config.ThinkingLevel != mmsp.ThinkingNone {
 		config.ThinkingSummary = new(true) // the protocol has no word for it, and callers read reasoning_content
@@ -299,15 +303,20 @@ func readConfig(body *openaichat.Body, request *ingress.Request) error {
 	}
 	request.Dropped = append(request.Dropped, body.Unserved...)
 
+	named := map[string]bool{}
 	for _, list := range [][]openaichat.ToolSpec{body.Tools, body.Functions} {
 		for i := range list {
 			tool := &list[i]
+			if tool.Name != "" && named[tool.Name] {
+				return ingress.Invalid(tool.NamePath, fmt.Sprintf("two tools are called %.64q", tool.Name))
+			}
+			named[tool.Name] = true
 			switch tool.Type {
 			case "function":
 				config.Tools = append(config.Tools, mmsp.Tool{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters, Strict: tool.Strict})
 			case "custom":
-				config.Tools = append(config.Tools, mmsp.Tool{Name: tool.Name, Description: tool.Description, Parameters: []byte(inputSchema)})
-				if tool.Grammar {
+				config.Tools = append(config.Tools, ingress.CustomTool(tool.Name, tool.Description, tool.Syntax, tool.Definition))
+				if tool.Definition != "" {
 					request.Dropped = append(request.Dropped, tool.Path+".custom.format (grammar)")
 				}
 			default:
@@ -323,9 +332,6 @@ func readConfig(body *openaichat.Body, request *ingress.Request) error {
 	}
 	return readToolChoice(choice, request)
 }
-
-// inputSchema is what a custom tool, which takes a text, takes as a function.
-const inputSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`
 
 func readToolChoice(choice *openaichat.ToolSelection, request *ingress.Request) error {
 	config := &request.Config

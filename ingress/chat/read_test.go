@@ -15,6 +15,9 @@ import (
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
+// inputSchema is what a custom tool takes as a function.
+var inputSchema = string(ingress.CustomTool("", "", "", "").Parameters)
+
 var (
 	chatPeer      = carry.Peer{ClientType: "openai-chat", Protocol: carry.Chat, Host: "openrouter.ai", Model: "m"}
 	geminiPeer    = carry.Peer{ClientType: "google-genai", Protocol: carry.GenerateContent, Host: "google", Model: "g"}
@@ -96,15 +99,15 @@ func TestRead(t *testing.T) {
 			`{"role":"user","content_items":[{"type":"inline_data.done","data":"JVBERi0=","mime_type":"application/pdf","filename":"a.pdf"},{"type":"inline_data.done","data":"JVBERi0=","mime_type":"application/pdf","filename":"b.pdf"},` +
 				`{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="}]}` + "\n" +
 				`{"role":"assistant","content_items":[{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"c1"}]}` + "\n" +
-				`{"role":"user","content_items":[{"type":"tool_result.done","text":"","images":["data:application/pdf;base64,JVBERi0="],"tool_call_id":"c1"}]}` + "\n",
+				`{"role":"user","content_items":[{"type":"tool_result.done","text":"","images":["data:application/pdf;name=a.pdf;base64,JVBERi0="],"tool_call_id":"c1"}]}` + "\n",
 		},
 		{
 			"calls and results",
 			`{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"n\":12345678901234567890.0}"}},{"id":"c2","function":{"name":"g","arguments":""}}]},` +
-				`{"role":"tool","tool_call_id":"c2","content":[{"type":"text","text":"a"},{"type":"text","text":"b"},{"type":"image_url","image_url":{"url":"https://x.test/a.png"}},{"type":"file","file":{"file_data":"data:application/pdf;base64,JVBERi0="}}]},{"role":"tool","tool_call_id":"c1","content":""}]}`,
+				`{"role":"tool","tool_call_id":"c2","content":[{"type":"text","text":"a"},{"type":"text","text":"b"},{"type":"image_url","image_url":{"url":"https://x.test/a.png"}},{"type":"file","file":{"file_data":"data:application/pdf;base64,JVBERi0="}},{"type":"file","file":{"filename":"a b.md","file_data":"aGk="}}]},{"role":"tool","tool_call_id":"c1","content":""}]}`,
 			chatPeer,
 			user + `{"role":"assistant","content_items":[{"type":"tool_call.done","name":"f","arguments":{"n":12345678901234567890.0},"tool_call_id":"c1"},{"type":"tool_call.done","name":"g","arguments":{},"tool_call_id":"c2"}]}` + "\n" +
-				`{"role":"user","content_items":[{"type":"tool_result.done","text":"a\nb","images":["https://x.test/a.png","data:application/pdf;base64,JVBERi0="],"tool_call_id":"c2"},{"type":"tool_result.done","text":"","tool_call_id":"c1"}]}` + "\n",
+				`{"role":"user","content_items":[{"type":"tool_result.done","text":"a\nb","images":["https://x.test/a.png","data:application/pdf;base64,JVBERi0=","data:text/markdown;name=a%20b.md;base64,aGk="],"tool_call_id":"c2"},{"type":"tool_result.done","text":"","tool_call_id":"c1"}]}` + "\n",
 		},
 		{
 			"the older form",
@@ -163,7 +166,7 @@ func TestRead(t *testing.T) {
 				`"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"d","schema":{"type":"object"},"strict":true}},"n":1,"logprobs":false,"top_logprobs":0,"logit_bias":{},"store":true,"modalities":["text"]}`,
 			chatPeer,
 			user + `config {"max_tokens":8,"temperature":0,"top_p":0.5,"stop_sequences":["a","b"],"seed":-3,"presence_penalty":-2,"frequency_penalty":2,"parallel_tool_calls":false,"response_format":{"type":"json_schema","name":"n","description":"d","schema":{"type":"object"},"strict":true},` +
-				`"thinking_level":"low","thinking_summary":true,"verbosity":"low","service_tier":"on_demand","prompt_cache_key":"k","user":"u","metadata":{"k":"v"}}` + "\n",
+				`"thinking_level":"low","thinking_summary":true,"verbosity":"low","service_tier":"on_demand","prompt_cache_key":"k","user":"u","metadata":{"k":"v"}}` + "\ndropped reasoning_effort (minimal)\n",
 		},
 		{
 			"more of the config",
@@ -173,9 +176,9 @@ func TestRead(t *testing.T) {
 		},
 		{
 			"tools",
-			`{"model":"m",` + hi + `,"tools":[{"type":"web_search"},{"type":"function","function":{"name":"f","parameters":{"type":"object","$schema":"s"},"strict":true}},{"type":"custom","custom":{"name":"p","description":"d","format":{"type":"grammar"}}},{"function":{"name":"g"}}],"tool_choice":"required"}`,
+			`{"model":"m",` + hi + `,"tools":[{"type":"web_search"},{"type":"function","function":{"name":"f","parameters":{"type":"object","$schema":"s"},"strict":true}},{"type":"custom","custom":{"name":"p","description":"d","format":{"type":"grammar","grammar":{"syntax":"lark","definition":"start: /x/"}}}},{"function":{"name":"g"}}],"tool_choice":"required"}`,
 			chatPeer,
-			user + `config {"tools":[{"name":"f","description":"","parameters":{"type":"object","$schema":"s"},"strict":true},{"name":"p","description":"d","parameters":` + inputSchema + `},{"name":"g","description":""}],"tool_choice":"required"}` +
+			user + `config {"tools":[{"name":"f","description":"","parameters":{"type":"object","$schema":"s"},"strict":true},{"name":"p","description":"d\n\nThe input must fit this grammar (lark):\nstart: /x/","parameters":` + inputSchema + `},{"name":"g","description":""}],"tool_choice":"required"}` +
 				"\ndropped tools[0] (web_search), tools[2].custom.format (grammar)\ntools at tools[1], tools[2], tools[3]\n",
 		},
 		{
@@ -301,6 +304,9 @@ func TestReadRefuses(t *testing.T) {
 		{with(`"tools":[{"type":"custom","custom":{}}]`), "tools[0].custom.name", "needs a name"},
 		{with(`"tools":[{"type":"function","function":{"name":"f","parameters":[]}}]`), "tools[0].function.parameters", "an object"},
 		{with(`"functions":[{}]`), "functions[0].name", "needs a name"},
+		{with(`"tools":[{"type":"function","function":{"name":"f"}},{"type":"x"},{"type":"custom","custom":{"name":"f"}}]`), "tools[2].custom.name", `two tools are called "f"`},
+		{with(`"tools":[{"function":{"name":"f"}},{"function":{"name":"f"}}]`), "tools[1].function.name", `two tools are called "f"`},
+		{with(`"tools":[{"function":{"name":"f"}}],"functions":[{"name":"g"},{"name":"f"}]`), "functions[1].name", `two tools are called "f"`},
 		{with(`"tool_choice":"any"`), "tool_choice", "one of none"},
 		{with(`"tool_choice":"required"`), "tool_choice", "no tool to call"},
 		{with(`"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}`), "tool_choice.type", `"web_search" cannot be chosen`},
@@ -308,6 +314,7 @@ func TestReadRefuses(t *testing.T) {
 		{with(`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"function"}`), "tool_choice.function.name", "name of a tool"},
 		{with(`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":[{"type":"function","function":{"name":"f"}}]}}`), "tool_choice.allowed_tools.mode", "one of auto"},
 		{with(`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}}`), "tool_choice.allowed_tools.tools", "at least one"},
+		{with(`"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[` + strings.Repeat(`{"type":"function","name":"f"},`, 128) + `{"type":"function","name":"f"}]}}`), "tool_choice.allowed_tools.tools", "at most 128"},
 		{with(`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g"}}]}}`), "tool_choice.allowed_tools.tools[1].function.name", `"g"`},
 		{with(`"functions":[{"name":"f"}],"function_call":{"name":"g"}`), "function_call.name", `"g"`},
 		{with(`"functions":[{"name":"f"}],"function_call":"required"`), "function_call", "one of none"},

@@ -85,7 +85,7 @@ func (c *encoder) begin(dst []byte, content bool) []byte {
 // part of the text, and the proof comes at the end.
 func (c *encoder) thinking(dst []byte, item *mmsp.Item, first bool) []byte {
 	if first {
-		c.hidden, c.wrote, c.detail = item.Thinking == redactedThinking, false, nil
+		c.hidden, c.wrote, c.detail = item.Thinking == ingress.RedactedThinking, false, nil
 		if len(item.Fidelity) > 0 && c.open {
 			c.detail = decodeReasoning(item.Fidelity, c.peer).ReasoningDetails
 			for i := range c.detail {
@@ -206,7 +206,11 @@ func (c *encoder) Stop(dst []byte, answer *mmsp.Message) []byte {
 			dst = c.chunks.Input(c.chunks.Call(c.begin(dst, false), c.calls-1, &call), c.calls-1, call.Arguments)
 		}
 	}
-	dst = c.begin(dst, true)
+	refused := refusalOf(answer)
+	dst = c.begin(dst, refused == "")
+	if refused != "" {
+		dst = c.chunks.Text(dst, "refusal", refused)
+	}
 	if detail, ok := c.layout(answer); ok {
 		dst = c.chunks.Reasoning(dst, "", detail)
 	}
@@ -258,7 +262,7 @@ func (c *encoder) Whole(dst []byte, answer *mmsp.Message) []byte {
 			}
 		case mmsp.ThinkingDone:
 			text := item.Thinking
-			if text == redactedThinking {
+			if text == ingress.RedactedThinking {
 				text = ""
 			}
 			thinking.WriteString(text)
@@ -282,6 +286,7 @@ func (c *encoder) Whole(dst []byte, answer *mmsp.Message) []byte {
 			}
 		}
 	}
+	refusal.WriteString(refusalOf(answer))
 	a.Refusal, a.Reasoning = refusal.String(), thinking.String()
 	if content.Len() > 0 || a.Refusal == "" && a.ToolCalls == nil && a.FunctionCall == nil {
 		a.Content = new(content.String())
@@ -292,14 +297,23 @@ func (c *encoder) Whole(dst []byte, answer *mmsp.Message) []byte {
 	return a.Append(dst)
 }
 
-// finishReason says why the answer ended in the protocol's words.
-func (c *encoder) finishReason(answer *mmsp.Message) string {
-	called, refused := false, false
-	for i := range answer.ContentItems {
-		item := &answer.ContentItems[i]
-		called = called || item.Type == mmsp.ToolCallDone
-		refused = refused || item.Type == mmsp.TextDone && isRefusal(item)
+// refusalOf is why the provider refused, in its own words, where the model did not put it into words; else empty.
+func refusalOf(answer *mmsp.Message) string {
+	if answer.FinishReason == mmsp.FinishLength || answer.StopDetail == nil || answer.StopDetail.Kind != "refusal" || refuses(answer) {
+		return ""
 	}
+	return answer.StopDetail.Text
+}
+
+// refuses reports whether the model put a refusal into words.
+func refuses(answer *mmsp.Message) bool {
+	return slices.ContainsFunc(answer.ContentItems, func(i mmsp.Item) bool { return i.Type == mmsp.TextDone && isRefusal(&i) })
+}
+
+// finishReason says why the answer ended in the protocol's words, which have none for a refusal: it is a message of its own
+// that stops. One without words is a filter's.
+func (c *encoder) finishReason(answer *mmsp.Message) string {
+	called := slices.ContainsFunc(answer.ContentItems, func(i mmsp.Item) bool { return i.Type == mmsp.ToolCallDone })
 	kind := ""
 	if answer.StopDetail != nil {
 		kind = answer.StopDetail.Kind
@@ -307,8 +321,12 @@ func (c *encoder) finishReason(answer *mmsp.Message) string {
 	switch {
 	case answer.FinishReason == mmsp.FinishLength, kind == "context":
 		return "length"
-	case kind == "filter", kind == "refusal" && !refused:
+	case kind == "filter":
 		return "content_filter"
+	case kind == "refusal" && !refuses(answer) && refusalOf(answer) == "":
+		return "content_filter"
+	case kind == "refusal" && answer.FinishReason != mmsp.FinishToolCall: // calls that stand before it are not to be made
+		return "stop"
 	case called && c.legacy:
 		return "function_call"
 	case called:

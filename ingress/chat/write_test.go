@@ -50,7 +50,7 @@ func stream(c ingress.Call, answer *mmsp.Message) []byte {
 				delta.Arguments = piece
 			}
 		}
-		if half == 0 || item.Thinking == redactedThinking {
+		if half == 0 || item.Thinking == ingress.RedactedThinking {
 			event(delta)
 		} else {
 			set(text[:half])
@@ -90,6 +90,11 @@ func TestStream(t *testing.T) {
 	cutCustom.Type = mmsp.ToolCallDelta
 	filtered := answerOf(mmsp.FinishUnknown)
 	filtered.StopDetail = &mmsp.StopDetail{Kind: "filter"}
+	refused := func(text string, items ...mmsp.Item) *mmsp.Message {
+		answer := answerOf(mmsp.FinishUnknown, items...)
+		answer.StopDetail = &mmsp.StopDetail{Kind: "refusal", Text: text}
+		return answer
+	}
 	tools := `,"stream":true,"tools":[{"type":"function","function":{"name":"f"}},{"type":"custom","custom":{"name":"p"}}]`
 	for _, c := range []struct {
 		name, fields string
@@ -118,6 +123,21 @@ func TestStream(t *testing.T) {
 			"a refusal", `,"stream":true`, chatPeer, &mmsp.Message{ContentItems: []mmsp.Item{withFidelity(mmsp.Text("no"), `{"refusal":true}`)}, FinishReason: mmsp.FinishUnknown, StopDetail: &mmsp.StopDetail{Kind: "refusal"}},
 			began + delta(`"refusal":"n"`) + delta(`"refusal":"o"`) + finish("stop"),
 		},
+		{"a refusal's reason", `,"stream":true`, chatPeer, refused("No.\n"), began + delta(`"refusal":"No.\n"`) + finish("stop")},
+		{
+			"a refusal's reason after words", `,"stream":true`, chatPeer, refused("No.", mmsp.Text("t")),
+			begunWithText + delta(`"content":"t"`) + delta(`"refusal":"No."`) + finish("stop"),
+		},
+		{
+			"a refusal's reason after the same in the model's words", `,"stream":true`, chatPeer, refused("No.", withFidelity(mmsp.Text("n"), `{"refusal":true}`)),
+			began + delta(`"refusal":"n"`) + finish("stop"),
+		},
+		{
+			"a refusal's reason after a call", tools, chatPeer, refused("No.", mmsp.ToolCall("c3", "p", `{"input":"x"}`)),
+			began + delta(`"tool_calls":[{"index":0,"id":"c3","type":"custom","custom":{"name":"p","input":""}}]`) +
+				delta(`"tool_calls":[{"index":0,"custom":{"input":"x"}}]`) + delta(`"refusal":"No."`) + finish("stop"),
+		},
+		{"a refusal without a reason", `,"stream":true`, chatPeer, refused(""), begunWithText + finish("content_filter")},
 		{
 			"a call cut", tools, chatPeer, answerOf(mmsp.FinishLength, mmsp.Text("t"), cut),
 			begunWithText + delta(`"content":"t"`) + delta(`"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"f","arguments":""}}]`) +
@@ -144,7 +164,7 @@ func TestStream(t *testing.T) {
 			began + delta(`"images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]`) + delta(`"audio":{"id":"audio_a1","data":"AQ==","expires_at":1790000000,"transcript":""}`) + finish("stop"),
 		},
 		{
-			"what is not shown", `,"stream":true`, chatPeer, answerOf(mmsp.FinishStop, mmsp.Thinking(redactedThinking), mmsp.Item{Type: mmsp.InlineThinkingDone, Data: []byte("x"), MimeType: "image/png"}, mmsp.Text("t")),
+			"what is not shown", `,"stream":true`, chatPeer, answerOf(mmsp.FinishStop, mmsp.Thinking(ingress.RedactedThinking), mmsp.Item{Type: mmsp.InlineThinkingDone, Data: []byte("x"), MimeType: "image/png"}, mmsp.Text("t")),
 			begunWithText + delta(`"content":"t"`) + finish("stop"),
 		},
 	} {
@@ -232,6 +252,18 @@ func TestWhole(t *testing.T) {
 		{
 			"a refusal", "", answerOf(mmsp.FinishUnknown, withFidelity(mmsp.Text("no"), `{"refusal":true}`)),
 			head + `"content":null,"refusal":"no"` + tail + `stop"}]}`,
+		},
+		{
+			"a refusal's reason", "", &mmsp.Message{ContentItems: []mmsp.Item{mmsp.Text("t")}, FinishReason: mmsp.FinishUnknown, StopDetail: &mmsp.StopDetail{Kind: "refusal", Text: "No."}},
+			head + `"content":"t","refusal":"No."` + tail + `stop"}]}`,
+		},
+		{
+			"nothing but a refusal's reason", "", &mmsp.Message{FinishReason: mmsp.FinishUnknown, StopDetail: &mmsp.StopDetail{Kind: "refusal", Text: "No."}},
+			head + `"content":null,"refusal":"No."` + tail + `stop"}]}`,
+		},
+		{
+			"a refusal at the token limit", "", &mmsp.Message{FinishReason: mmsp.FinishLength, StopDetail: &mmsp.StopDetail{Kind: "refusal", Text: "No."}},
+			head + `"content":"","refusal":null` + tail + `length"}]}`,
 		},
 		{
 			"a refusal without words of its own", "", &mmsp.Message{ContentItems: []mmsp.Item{mmsp.Text("no")}, FinishReason: mmsp.FinishUnknown, StopDetail: &mmsp.StopDetail{Kind: "refusal"}},
@@ -353,7 +385,7 @@ func TestRoundTrip(t *testing.T) {
 		{"signed thinking", "", anthropicPeer, []mmsp.Item{withFidelity(mmsp.Thinking("hm ✓"), sign("s")), mmsp.Text("hi"), mmsp.ToolCall("c1", "f", `{"a":1}`)}, false},
 		{
 			"thinking in between", "", anthropicPeer, []mmsp.Item{
-				withFidelity(mmsp.Thinking("é"), sign("s")), withFidelity(mmsp.Thinking(redactedThinking), sign("r")), mmsp.Text("ab"), mmsp.Text("c"),
+				withFidelity(mmsp.Thinking("é"), sign("s")), withFidelity(mmsp.Thinking(ingress.RedactedThinking), sign("r")), mmsp.Text("ab"), mmsp.Text("c"),
 				withFidelity(mmsp.Thinking("then"), sign("t")), mmsp.ToolCall("c1", "f", `{"a":1}`), mmsp.Text("d"), mmsp.ToolCall("c2", "f", `{}`),
 			}, false,
 		},

@@ -19,12 +19,8 @@ import (
 	"github.com/prism-shadow/mmsp-go/wire/genai"
 )
 
-// redactedThinking is the text of a thinking item whose content its provider keeps to itself. Callers never see it: they
-// get an empty thought, whose envelope is of redactedKind.
-const (
-	redactedThinking = "_REDACTED_THINKING"
-	redactedKind     = "redacted_thinking"
-)
+// redactedKind is the kind of the envelope of an empty thought that stands for ingress.RedactedThinking.
+const redactedKind = "redacted_thinking"
 
 // sealedPrefix is how base64 of an envelope begins: that of "mmsp1.".
 const sealedPrefix = "bW1zcDEu"
@@ -146,7 +142,7 @@ func (r *reader) said(part *genai.InputPart) {
 		return
 	}
 	if redacted {
-		item := mmsp.Thinking(redactedThinking)
+		item := mmsp.Thinking(ingress.RedactedThinking)
 		item.Fidelity = fidelity
 		r.add(mmsp.RoleAssistant, part.Path, item)
 		return

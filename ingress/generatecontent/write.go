@@ -233,7 +233,7 @@ func (c *call) delta(dst []byte, item *mmsp.Item) []byte {
 		text := item.Thinking
 		if !c.started || c.held != "" {
 			text = c.held + text
-			if c.held = ""; strings.HasPrefix(redactedThinking, text) {
+			if c.held = ""; strings.HasPrefix(ingress.RedactedThinking, text) {
 				c.held, text = text, ""
 			}
 		}
@@ -273,7 +273,7 @@ func (c *call) done(dst []byte, item *mmsp.Item) []byte {
 		switch {
 		case !c.showsThoughts:
 			return dst
-		case text == redactedThinking:
+		case text == ingress.RedactedThinking:
 			text, kind = "", redactedKind
 		case started:
 			text = held

@@ -112,7 +112,7 @@ func TestStream(t *testing.T) {
 				`{"functionCall":{"id":"x","name":"f","args":{}},"thoughtSignature":"` + sealed("tool_call", `{"a":1}`) + `"}` + "\n" + stop,
 		},
 		{
-			"thinking that is not shown", anthropic, deltas(thinking("_RED"), thinking("ACTED_THINKING"), with(mmsp.Thinking(redactedThinking), `{"signature":"s"}`), mmsp.Thinking(redactedThinking), thinking("_RED"), thinking("!"), mmsp.Thinking("_RED!"), thinking("_"), mmsp.Thinking("_")),
+			"thinking that is not shown", anthropic, deltas(thinking("_RED"), thinking("ACTED_THINKING"), with(mmsp.Thinking(ingress.RedactedThinking), `{"signature":"s"}`), mmsp.Thinking(ingress.RedactedThinking), thinking("_RED"), thinking("!"), mmsp.Thinking("_RED!"), thinking("_"), mmsp.Thinking("_")),
 			`{"text":"","thought":true,"thoughtSignature":"` + sealed(redactedKind, `{"signature":"s"}`) + `"}` + "\n" + `{"text":"_RED!","thought":true}` + "\n" + `{"text":"","thought":true},{"text":"_","thought":true}` + "\n" + stop,
 		},
 		{"a refusal and a phase prove nothing", anthropic, deltas(with(mmsp.Text("a"), `{"refusal":true,"phase":"commentary"}`)), `{"text":"a"}` + "\n" + stop},
@@ -417,7 +417,7 @@ func TestRoundTrip(t *testing.T) {
 			with(mmsp.Text("another gateway's"), `{"signature":"`+envelope(carry.Envelope{Kind: "text"})+`"}`), with(mmsp.Text("more"), `{"signature":"bQ==","more":1}`),
 		}},
 		{"enveloped", anthropic, []mmsp.Item{
-			with(mmsp.Thinking("a"), `{"signature":"s","issuer":"anthropic"}`), with(mmsp.Thinking(redactedThinking), `{"signature":"r"}`), mmsp.Thinking("b"), with(mmsp.Thinking(redactedThinking), `{"signature":"r2"}`),
+			with(mmsp.Thinking("a"), `{"signature":"s","issuer":"anthropic"}`), with(mmsp.Thinking(ingress.RedactedThinking), `{"signature":"r"}`), mmsp.Thinking("b"), with(mmsp.Thinking(ingress.RedactedThinking), `{"signature":"r2"}`),
 			with(mmsp.Thinking(""), `{"signature":"only"}`), mmsp.Text("c"), with(mmsp.Text("d"), `{"x":1}`), mmsp.Text("e"), mmsp.Text("f"), with(mmsp.ToolCall("x", "f", `{}`), `{"y":[1]}`), with(picture, `{"z":null}`),
 		}},
 		{"encrypted", openai, []mmsp.Item{with(mmsp.Thinking(""), `{"encrypted_content":"e"}`), with(mmsp.Text("a"), `{"phase":"commentary"}`), mmsp.ToolCall("x", "f", `{}`)}},

@@ -121,7 +121,7 @@ func FuzzWrite(f *testing.F) {
 					continue
 				}
 				answer.ContentItems = append(answer.ContentItems, i)
-				blank := i.Type == mmsp.TextDone && strings.TrimSpace(i.Text) == "" || i.Type == mmsp.ThinkingDone && i.Thinking == redactedThinking
+				blank := i.Type == mmsp.TextDone && strings.TrimSpace(i.Text) == "" || i.Type == mmsp.ThinkingDone && i.Thinking == ingress.RedactedThinking
 				if !blank || i.Fidelity != nil {
 					want = append(want, i)
 				}

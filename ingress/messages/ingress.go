@@ -16,10 +16,6 @@ import (
 	"github.com/prism-shadow/mmsp-go/wire/anthropic"
 )
 
-// redactedThinking is the text of a thinking item whose content the provider keeps to itself. Callers see a block of its
-// own kind in its place.
-const redactedThinking = "_REDACTED_THINKING"
-
 // statusOverloaded is the status that callers of the protocol know an overloaded provider by.
 const statusOverloaded = 529
 

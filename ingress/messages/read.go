@@ -120,7 +120,7 @@ func (r *reader) block(b *anthropic.BodyBlock) error {
 	case "thinking":
 		r.thinking(b.Path, b.Thinking, b.Signature)
 	case "redacted_thinking":
-		r.thinking(b.Path, redactedThinking, b.Data)
+		r.thinking(b.Path, ingress.RedactedThinking, b.Data)
 	case "tool_use":
 		r.add(b.Path, mmsp.ToolCall(b.ID, b.Name, string(b.Input)))
 	case "tool_result":
@@ -212,7 +212,7 @@ func (r *reader) toolResult(b *anthropic.BodyBlock) (mmsp.Item, error) {
 			if strings.HasPrefix(file.MediaType, "text/") && utf8.Valid(file.Data) {
 				texts = append(texts, cmp.Or(part.Title, file.Name), string(file.Data))
 			} else {
-				files = append(files, file.DataURL())
+				files = append(files, file.DataURL(part.Title))
 			}
 		case part.Source.Type == "text":
 			texts = append(texts, part.Text, part.Title, part.Source.Text)

@@ -103,7 +103,7 @@ func TestReadMessages(t *testing.T) {
 				`{"type":"document","source":{"type":"url","url":"https://files.test/a.pdf"},"context":"about it"},{"type":"document","source":{"type":"url","url":"https://files.test/a.txt"}}]}]`),
 			`[{"role":"user","content_items":[{"type":"text.done","text":"about it"},{"type":"inline_data.done","data":"JVBERi0=","mime_type":"application/pdf","filename":"Report"},` +
 				`{"type":"inline_data.done","data":"aGk=","mime_type":"text/plain","filename":"a.txt"},{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="},` +
-				`{"type":"tool_result.done","text":"about it\na.txt\nhi","images":["data:application/pdf;base64,JVBERi0="],"tool_call_id":"toolu_1"}]}]`, "",
+				`{"type":"tool_result.done","text":"about it\na.txt\nhi","images":["data:application/pdf;name=a.pdf;base64,JVBERi0="],"tool_call_id":"toolu_1"}]}]`, "",
 		},
 		{
 			"a search result",

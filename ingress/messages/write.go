@@ -60,7 +60,7 @@ func (c *call) Event(dst []byte, e *mmsp.Event) []byte {
 		case c.omitted || text == "":
 			return dst
 		case !c.open:
-			if c.held += text; strings.HasPrefix(redactedThinking, c.held) {
+			if c.held += text; strings.HasPrefix(ingress.RedactedThinking, c.held) {
 				return dst
 			}
 			text = c.held
@@ -156,9 +156,9 @@ func (c *call) blocks(item *mmsp.Item) (blocks []anthropic.Block) {
 		}
 	case mmsp.ThinkingDone:
 		switch {
-		case item.Thinking == redactedThinking && len(item.Fidelity) > 0:
+		case item.Thinking == ingress.RedactedThinking && len(item.Fidelity) > 0:
 			return []anthropic.Block{{Type: "redacted_thinking", Data: c.signature(item)}}
-		case item.Thinking == redactedThinking, item.Thinking == "" && len(item.Fidelity) == 0:
+		case item.Thinking == ingress.RedactedThinking, item.Thinking == "" && len(item.Fidelity) == 0:
 			return nil
 		case item.Thinking == "", c.omitted:
 			return []anthropic.Block{{Type: "thinking", Signature: c.signature(item)}}

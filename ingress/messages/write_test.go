@@ -460,7 +460,7 @@ func TestProofsComeBack(t *testing.T) {
 		items []mmsp.Item
 	}{
 		{anthropicPeer, []mmsp.Item{
-			with(mmsp.Thinking("t"), `{"signature":"c2ln"}`), with(mmsp.Thinking(redactedThinking), `{"signature":"cmVk"}`),
+			with(mmsp.Thinking("t"), `{"signature":"c2ln"}`), with(mmsp.Thinking(ingress.RedactedThinking), `{"signature":"cmVk"}`),
 			with(mmsp.Thinking(""), `{"signature":"b21pdA=="}`), mmsp.Text("a"), mmsp.ToolCall("toolu_1", "f", `{"a":1}`),
 		}},
 		{openaiPeer, []mmsp.Item{

@@ -162,8 +162,8 @@ func FuzzWrite(f *testing.F) {
 				}
 			}
 		}
-		if len(c.ItemIDs()) != len(answer.ContentItems) {
-			t.Errorf("%d ids of %d items", len(c.ItemIDs()), len(answer.ContentItems))
+		if len(c.ids) != len(answer.ContentItems) {
+			t.Errorf("%d ids of %d items", len(c.ids), len(answer.ContentItems))
 		}
 	})
 }

@@ -1,6 +1,6 @@
 // Package responses is POST /v1/responses as callers know it: the Open Responses standard, and what OpenAI's libraries and
-// Codex need beyond it. Responses of its callers are kept for previous_response_id and item_reference. Its place for a
-// conversation, work in the background and the WebSocket is Parse, which refuses them by name.
+// Codex need beyond it. Responses of its callers are kept for previous_response_id and item_reference. A conversation, work
+// in the background and a stored prompt are refused by name in Parse; compaction and the WebSocket where routes are.
 package responses
 
 import (

@@ -31,7 +31,7 @@ const (
 // Keep stores the response and its items, unless the request says that nothing is to be stored.
 func (c *call) Keep(ctx context.Context, answer *mmsp.Message) error {
 	c.number(answer)
-	if !c.body.Stored() || c.counts || c.env == nil {
+	if !c.body.Stored() || c.counts {
 		return nil
 	}
 	whole := *answer
@@ -71,9 +71,6 @@ func (c *call) Keep(ctx context.Context, answer *mmsp.Message) error {
 	}
 	return c.env.Store.Put(ctx, c.env.Caller, append(record, `]}`...), keys...)
 }
-
-// ItemIDs returns the ids of the answer's items.
-func (c *call) ItemIDs() []string { return c.ids }
 
 // previous adds the conversation that ends with a response.
 func (r *reading) previous(id string) error {

@@ -15,9 +15,6 @@ import (
 	"github.com/prism-shadow/mmsp-go/wire/openairesponses"
 )
 
-// redactedThinking is the text of a thinking item whose content an Anthropic model keeps to itself.
-const redactedThinking = "_REDACTED_THINKING"
-
 // declared is a tool as the caller knows it. The model knows it under a name of one word.
 type declared struct {
 	namespace, name string
@@ -31,6 +28,7 @@ type reading struct {
 	request *ingress.Request
 	talk    ingress.Conversation
 	flat    map[[2]string]string // namespace and name → the name that the model knows
+	places  map[string]int       // of the tools by that name
 	kept    answers
 	next    *carry.Envelope // the proof of the assistant's next item
 	calls   map[string]bool // ids of the calls in the conversation
@@ -96,11 +94,10 @@ func (r *reading) configure(config *mmsp.Config) {
 	config.SystemPrompt = r.talk.SystemPrompt()
 	config.MaxTokens, config.Temperature, config.TopP = b.MaxOutputTokens, b.Temperature, b.TopP
 	config.PresencePenalty, config.FrequencyPenalty = b.PresencePenalty, b.FrequencyPenalty
-	switch b.Effort {
-	case "minimal":
+	config.ThinkingLevel = mmsp.ThinkingLevel(b.Effort)
+	if b.Effort == "minimal" {
 		config.ThinkingLevel = mmsp.ThinkingLow
-	default:
-		config.ThinkingLevel = mmsp.ThinkingLevel(b.Effort)
+		r.drop("reasoning.effort", b.Effort)
 	}
 	if b.Summary != "" {
 		config.ThinkingSummary = new(true)
@@ -140,7 +137,7 @@ func (r *reading) drop(path, what string) {
 
 // readTools declares the tools of the body and of the items that bring more of them, which may declare one anew.
 func (r *reading) readTools() error {
-	r.tools, r.flat = map[string]declared{}, map[[2]string]string{}
+	r.tools, r.flat, r.places = map[string]declared{}, map[[2]string]string{}, map[string]int{}
 	tools := slices.Clone(r.body.Tools)
 	for i := range r.body.Input {
 		tools = append(tools, r.body.Input[i].Tools...)
@@ -198,22 +195,20 @@ func (r *reading) declare(t *openairesponses.BodyTool, name string) {
 		tool.Description = *t.Description
 	}
 	if t.Type == "custom" {
-		tool.Parameters = customParameters
+		tool = ingress.CustomTool(name, tool.Description, t.Syntax, t.Definition)
 		if t.Definition != "" {
-			tool.Description = strings.TrimLeft(tool.Description+"\n\nThe input must fit this grammar ("+t.Syntax+"):\n"+t.Definition, "\n")
+			r.drop(t.Path+".format", "grammar")
 		}
 	}
 	config := &r.request.Config
-	if i := slices.IndexFunc(config.Tools, func(other mmsp.Tool) bool { return other.Name == name }); i >= 0 {
+	if i, again := r.places[name]; again {
 		config.Tools[i], r.request.ToolPaths[i] = tool, t.Path
 		return
 	}
+	r.places[name] = len(config.Tools)
 	config.Tools = append(config.Tools, tool)
 	r.request.ToolPaths = append(r.request.ToolPaths, t.Path)
 }
-
-// customParameters is the schema of a tool that takes any text.
-var customParameters = []byte(`{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"],"additionalProperties":false}`)
 
 // choose sets which tools may and must be called.
 func (r *reading) choose(config *mmsp.Config) error {
@@ -311,7 +306,7 @@ func (r *reading) choice(choice *openairesponses.BodyChoice) (string, error) {
 // item adds an item of the input to the conversation.
 func (r *reading) item(i *openairesponses.BodyItem) error {
 	switch {
-	case i.Hosted:
+	case i.Foreign:
 		r.drop(i.Path, i.Type)
 		return nil
 	case i.Type == openairesponses.ItemMessage && i.Role == "assistant":
@@ -431,10 +426,10 @@ func (r *reading) think(i *openairesponses.BodyItem) {
 	case ok && e.Kind == "thinking":
 		item.Fidelity = e.Fidelity
 	case ok && e.Kind == "redacted_thinking":
-		item.Thinking, item.Fidelity = redactedThinking, e.Fidelity
+		item.Thinking, item.Fidelity = ingress.RedactedThinking, e.Fidelity
 	case i.EncryptedContent == "" && i.ID != "":
 		if kept, found, _ := r.kept.find(r.ctx, r.env, i.ID); found && kept.Type == mmsp.ThinkingDone &&
-			(kept.Thinking == item.Thinking || kept.Thinking == redactedThinking && item.Thinking == "") {
+			(kept.Thinking == item.Thinking || kept.Thinking == ingress.RedactedThinking && item.Thinking == "") {
 			item = kept
 		}
 	}
@@ -493,7 +488,7 @@ func (r *reading) hear(i *openairesponses.BodyItem) error {
 // result adds what a tool returned: its texts, and what else it holds as pictures.
 func (r *reading) result(i *openairesponses.BodyItem) error {
 	r.next = nil
-	var texts, images []string
+	var texts, urls []string
 	for p := range i.Content {
 		part := &i.Content[p]
 		switch part.Type {
@@ -501,18 +496,18 @@ func (r *reading) result(i *openairesponses.BodyItem) error {
 			if err := image(part); err != nil {
 				return err
 			}
-			images = append(images, part.ImageURL)
+			urls = append(urls, part.ImageURL)
 		case "input_file":
 			file, err := r.file(part)
 			if err != nil {
 				return err
 			}
-			images = append(images, file.DataURL())
+			urls = append(urls, file.DataURL(part.Filename))
 		default:
 			texts = append(texts, part.Text)
 		}
 	}
-	r.talk.Add(mmsp.RoleUser, i.Path, mmsp.ToolResult(i.CallID, strings.Join(texts, "\n"), images...))
+	r.talk.Add(mmsp.RoleUser, i.Path, mmsp.ToolResult(i.CallID, strings.Join(texts, "\n"), urls...))
 	return nil
 }
 

@@ -39,7 +39,7 @@ func described(r *ingress.Request) (lines []string) {
 }
 
 func TestRead(t *testing.T) {
-	custom := `{"name":"note","description":"d\n\nThe input must fit this grammar (lark):\nstart: /x/","parameters":` + string(customParameters) + `}`
+	custom := `{"name":"note","description":"d\n\nThe input must fit this grammar (lark):\nstart: /x/","parameters":` + string(ingress.CustomTool("", "", "", "").Parameters) + `}`
 	user := func(path, text string) string {
 		return fmt.Sprintf(`0 user %s {"type":"text.done","text":%q}`, path, text)
 	}
@@ -84,7 +84,7 @@ func TestRead(t *testing.T) {
 			`0 user input[0].content[2] {"type":"inline_data.done","data":"aGk=","mime_type":"text/plain","filename":"a.txt"}`,
 			`0 user input[0].content[3] {"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="}`,
 			`1 assistant input[1] {"type":"tool_call.done","name":"dig","arguments":{},"tool_call_id":"c1"}`,
-			`2 user input[2] {"type":"tool_result.done","text":"","images":["data:application/pdf;base64,JVBERi0="],"tool_call_id":"c1"}`,
+			`2 user input[2] {"type":"tool_result.done","text":"","images":["data:application/pdf;name=a.pdf;base64,JVBERi0="],"tool_call_id":"c1"}`,
 		}},
 		{"calls and results", `"input":[{"role":"user","content":"Hi"},{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"A"},{"type":"summary_text","text":"B"}]},
 			{"type":"function_call","id":"fc_1","call_id":"c1","name":"dig","arguments":"{\"n\": 9007199254740993}"},{"type":"function_call","call_id":"c2","name":"dig","arguments":""},
@@ -97,7 +97,7 @@ func TestRead(t *testing.T) {
 			`1 assistant input[3] {"type":"tool_call.done","name":"dig","arguments":{},"tool_call_id":"c2"}`,
 			`1 assistant input[4] {"type":"tool_call.done","name":"note","arguments":{"input":"a\"b"},"tool_call_id":"c3"}`,
 			`2 user input[5] {"type":"tool_result.done","text":"two","tool_call_id":"c2"}`,
-			`2 user input[6] {"type":"tool_result.done","text":"one\nmore","images":["data:image/png;base64,YWJj","data:application/pdf;base64,YWJj"],"tool_call_id":"c1"}`,
+			`2 user input[6] {"type":"tool_result.done","text":"one\nmore","images":["data:image/png;base64,YWJj","data:application/pdf;name=a.pdf;base64,YWJj"],"tool_call_id":"c1"}`,
 			`2 user input[7] {"type":"tool_result.done","text":"","tool_call_id":"c3"}`,
 		}},
 		{"native reasoning", `"input":[{"role":"user","content":"Hi"},{"type":"reasoning","summary":[{"type":"summary_text","text":"A"}],"encrypted_content":"E"},
@@ -116,7 +116,7 @@ func TestRead(t *testing.T) {
 			user("input", "Hi"),
 			`{"max_tokens":16,"temperature":0,"top_p":1,"presence_penalty":1,"frequency_penalty":2,"response_format":{"type":"json_schema","name":"n","description":"d","schema":{"a":1},"strict":true},` +
 				`"thinking_level":"low","thinking_summary":true,"verbosity":"high","service_tier":"priority","prompt_cache_key":"k","user":"s","metadata":{"k":"v"}}`,
-			`dropped truncation (auto), top_logprobs (2)`,
+			`dropped reasoning.effort (minimal), truncation (auto), top_logprobs (2)`,
 		}},
 		{"a schema that is not given", `"input":"Hi","service_tier":"auto","text":{"format":{"type":"json_schema"}}`, chatPeer, []string{user("input", "Hi"), `{"response_format":{"type":"json_object"}}`}},
 		{"tools", `"input":"Hi","parallel_tool_calls":false,"tool_choice":"required","tools":[{"type":"function","name":"dig","description":null,"parameters":{"type":"object"},"strict":false},
@@ -126,7 +126,7 @@ func TestRead(t *testing.T) {
 			`{"tools":[{"name":"dig","description":"","parameters":{"type":"object"},"strict":false},` + custom + `,{"name":"deck__scan_","description":""},{"name":"deck__scan","description":""}],` +
 				`"tool_choice":"required","parallel_tool_calls":false}`,
 			`tools tools[0], tools[2], tools[3].tools[0], tools[4]`,
-			`dropped tools[1] (web_search), tools[3].tools[1] (mcp)`,
+			`dropped tools[1] (web_search), tools[2].format (grammar), tools[3].tools[1] (mcp)`,
 		}},
 		{"no tools", `"input":"Hi","parallel_tool_calls":false,"tool_choice":"auto","tools":[]`, chatPeer, []string{user("input", "Hi")}},
 		{"tools that the input brings", `"input":[{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"dig","description":"new"}]},{"role":"user","content":"Hi"}],
@@ -143,6 +143,9 @@ func TestRead(t *testing.T) {
 		}},
 		{"what hosted tools did", `"input":[{"type":"web_search_call","id":"ws_1","status":"completed","action":{"query":1}},{"role":"user","content":"Hi"},{"type":"image_generation_call","id":"ig_1","result":"YWJj"}]`, chatPeer, []string{
 			user("input[1].content", "Hi"), `dropped input[0] (web_search_call), input[2] (image_generation_call)`,
+		}},
+		{"a context that the provider made compact", `"input":[{"type":"compaction","id":"cmp_1","encrypted_content":"E"},{"role":"user","content":"Hi"}]`, nativePeer, []string{
+			user("input[1].content", "Hi"), `dropped input[0] (compaction)`,
 		}},
 		{"a picture of the model's own", `"input":[{"role":"user","content":"Hi"},{"type":"image_generation_call","result":"YWJj","output_format":"webp"}]`, googlePeer, []string{
 			user("input[0].content", "Hi"), `1 assistant input[1] {"type":"inline_data.done","data":"YWJj","mime_type":"image/webp"}`,
@@ -174,7 +177,8 @@ func TestBadRequests(t *testing.T) {
 		{item(`7`), "input[0]", "an object is wanted"},
 		{item(`{}`), "input[0].type", "the type is missing"},
 		{item(`{"type":"local_shell_call"}`), "input[0].type", `items of type "local_shell_call" are not supported`},
-		{item(`{"type":"compaction","encrypted_content":"x"}`), "input[0].type", `items of type "compaction" are not supported`},
+		{item(`{"type":"compaction","encrypted_content":"x"}`), "input", "the input holds nothing to answer"},
+		{item(`{"type":"compaction_trigger"}`), "input[0].type", `items of type "compaction_trigger" are not supported`},
 		{item(`{"role":"tool","content":"x"}`), "input[0].role", "one of user, assistant, system, developer is wanted"},
 		{item(`{"role":"user"}`), "input[0].content", "the content is missing"},
 		{item(`{"role":"user","content":7}`), "input[0].content", "a string or a list of parts is wanted"},
@@ -277,7 +281,7 @@ func TestProofsComeBack(t *testing.T) {
 			with(mmsp.InlineData([]byte("abc"), "image/png", ""), `{"signature":"x"}`),
 		}},
 		{"one vendor's blocks", carry.Peer{ClientType: "anthropic-official", Protocol: carry.Messages, Host: "anthropic", Model: "m"}, []mmsp.Item{
-			with(mmsp.Thinking("Hm"), `{"signature":"s"}`), with(mmsp.Thinking(redactedThinking), `{"signature":"r"}`), with(mmsp.Thinking(""), `{"signature":"q"}`), mmsp.Text("A"),
+			with(mmsp.Thinking("Hm"), `{"signature":"s"}`), with(mmsp.Thinking(ingress.RedactedThinking), `{"signature":"r"}`), with(mmsp.Thinking(""), `{"signature":"q"}`), mmsp.Text("A"),
 		}},
 		{"a chat field", chatPeer, []mmsp.Item{with(mmsp.Thinking("Hm"), `{"field":"reasoning_content"}`), mmsp.Text("A"), mmsp.Thinking("unproven")}},
 		{"the protocol's own", nativePeer, []mmsp.Item{
@@ -373,10 +377,10 @@ func TestPreviousResponse(t *testing.T) {
 	if err := call.Keep(t.Context(), &answer); err != nil {
 		t.Fatal(err)
 	}
-	if len(call.ItemIDs()) != 1 {
-		t.Errorf("ids %q", call.ItemIDs())
+	if len(call.ids) != 1 {
+		t.Errorf("ids %q", call.ids)
 	}
-	if _, _, err := parse(t, p, env, `{"model":"m","input":[{"id":"`+call.ItemIDs()[0]+`"}]}`); err == nil {
+	if _, _, err := parse(t, p, env, `{"model":"m","input":[{"id":"`+call.ids[0]+`"}]}`); err == nil {
 		t.Error("an item of a response that was not to be kept is found")
 	}
 
@@ -387,7 +391,7 @@ func TestPreviousResponse(t *testing.T) {
 	if _, _, err := parse(t, p, env, `{"model":"m","previous_response_id":"resp_x"}`); err != nil {
 		t.Errorf("a conversation in a circle: %v", err)
 	}
-	if err := store.Delete(t.Context(), "me", "response:resp_a1"); err != nil {
+	if err := store.Put(t.Context(), "me", []byte("a record of another version"), "response:resp_a1"); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := parse(t, p, env, `{"model":"m","previous_response_id":"resp_a2"}`); !errors.As(err, &missing) || !strings.Contains(missing.Message, "resp_a1") {

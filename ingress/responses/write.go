@@ -59,7 +59,10 @@ func (s *shown) append(dst []byte, status string) []byte {
 	case openairesponses.ItemImageGenerationCall:
 		return openairesponses.AppendImage(dst, s.id, status, s.format, s.text)
 	case openairesponses.ItemReasoning:
-		return openairesponses.AppendReasoning(dst, s.id, s.part, s.text, "")
+		if status != openairesponses.StatusIncomplete {
+			status = "" // the standard has none
+		}
+		return openairesponses.AppendReasoning(dst, s.id, status, s.part, s.text, "")
 	}
 	return openairesponses.AppendCall(dst, s.kind, s.id, status, s.callID, s.namespace, s.name, s.text)
 }
@@ -99,25 +102,19 @@ func (c *call) begin(dst []byte) []byte {
 	if c.echo != nil {
 		return dst
 	}
-	now := c.now()
-	if c.env != nil {
-		now = c.env.Now
-	}
-	c.echo, c.created = openairesponses.NewEcho(c.body), now.Unix()
+	c.echo, c.created = openairesponses.NewEcho(c.body), c.env.Now.Unix()
 	dst = c.lifecycle(dst, "response.created", c.resource(openairesponses.StatusInProgress))
 	return c.lifecycle(dst, "response.in_progress", c.resource(openairesponses.StatusInProgress))
 }
 
-// Heartbeat writes what the timers of callers take for a sign of life: an event where one may come, for Codex, which does
-// not count comments.
+// Heartbeat writes what the timers of callers take for a sign of life: an empty fragment where an item is open, for Codex,
+// which does not count comments. No event of the stream's life comes twice.
 func (c *call) Heartbeat(dst []byte) []byte {
 	switch {
 	case c.echo == nil:
 		return c.begin(dst)
-	case c.current != nil && c.current.kind != openairesponses.ItemImageGenerationCall:
+	case c.current != nil:
 		return c.fragment(dst, "")
-	case c.outputs == 0 && c.held == nil && c.current == nil:
-		return c.lifecycle(dst, "response.in_progress", c.resource(openairesponses.StatusInProgress))
 	}
 	return append(dst, ": keep-alive\n\n"...)
 }
@@ -139,14 +136,16 @@ func (c *call) Event(dst []byte, e *mmsp.Event) []byte {
 	switch item.Type {
 	case mmsp.TextDelta:
 		if item.Text != "" {
+			c.joined = append(c.joined, item.Text...)
 			dst = c.fragment(c.openText(dst), item.Text)
 		}
 	case mmsp.TextDone:
 		dst = c.textDone(dst, item)
 	case mmsp.ThinkingDelta:
-		if item.Thinking == redactedThinking && c.current == nil {
+		if item.Thinking == ingress.RedactedThinking && c.current == nil {
 			c.redacted = true
 		} else if item.Thinking != "" {
+			c.joined = append(c.joined, item.Thinking...)
 			dst = c.fragment(c.openThinking(dst), item.Thinking)
 		}
 	case mmsp.ThinkingDone:
@@ -221,7 +220,7 @@ func native(fidelity mmsp.Fidelity) (phase string, refusal, bound bool) {
 
 // seal returns the envelope of a proof that the item has no place for, empty where the caller wants none.
 func (c *call) seal(kind string, fidelity mmsp.Fidelity, owner carry.Owner) string {
-	if !c.proofs || c.env == nil || len(fidelity) == 0 {
+	if !c.proofs || len(fidelity) == 0 {
 		return ""
 	}
 	return carry.Seal(carry.Envelope{Issuer: c.env.Peer, Kind: kind, Fidelity: fidelity, Owner: &owner}, carry.MaxInlineResponses)
@@ -251,18 +250,23 @@ func (c *call) item(dst []byte, kind string, item []byte) []byte {
 // finish ends an output item.
 func (c *call) finish(dst, item []byte) []byte {
 	dst = c.item(dst, "response.output_item.done", item)
+	c.collect(item)
+	return dst
+}
+
+// collect adds an item to the output.
+func (c *call) collect(item []byte) {
 	if c.outputs++; c.outputs > 1 {
 		c.output = append(c.output, ',')
 	}
 	c.output = append(c.output, item...)
-	return dst
 }
 
 // proof shows a proof as reasoning without a text.
 func (c *call) proof(dst []byte, value string) []byte {
 	id := c.newID("rs_")
-	dst = c.item(dst, "response.output_item.added", openairesponses.AppendReasoning(nil, id, openairesponses.PartSummaryText, "", ""))
-	return c.finish(dst, openairesponses.AppendReasoning(nil, id, openairesponses.PartSummaryText, "", value))
+	dst = c.item(dst, "response.output_item.added", openairesponses.AppendReasoning(nil, id, "", openairesponses.PartSummaryText, "", ""))
+	return c.finish(dst, openairesponses.AppendReasoning(nil, id, "", openairesponses.PartSummaryText, "", value))
 }
 
 // release ends the item that is held, if one is.
@@ -407,7 +411,7 @@ func (c *call) openThinking(dst []byte) []byte {
 // thinkingDone ends a reasoning item. Thinking that is empty and proves nothing is not shown.
 func (c *call) thinkingDone(dst []byte, item *mmsp.Item) []byte {
 	text, kind := item.Thinking, "thinking"
-	if text == redactedThinking && (c.redacted || c.current == nil) {
+	if text == ingress.RedactedThinking && (c.redacted || c.current == nil) {
 		text, kind = "", "redacted_thinking"
 	}
 	proof := c.thinkingProof(kind, text, item.Fidelity)
@@ -424,13 +428,13 @@ func (c *call) thinkingDone(dst []byte, item *mmsp.Item) []byte {
 	if text != "" {
 		dst = c.closePart(dst)
 	}
-	return c.finish(dst, openairesponses.AppendReasoning(nil, c.current.id, c.part, text, proof))
+	return c.finish(dst, openairesponses.AppendReasoning(nil, c.current.id, "", c.part, text, proof))
 }
 
 // thinkingProof returns what encrypted_content is. The provider's own value says all only where the text stands in the
 // list that it came in.
 func (c *call) thinkingProof(kind, text string, fidelity mmsp.Fidelity) string {
-	if !c.proofs || c.env == nil {
+	if !c.proofs {
 		return ""
 	}
 	var shown struct {
@@ -614,10 +618,16 @@ func (c *call) say(dst []byte, part, text string) []byte {
 	return c.release(dst, openairesponses.StatusCompleted)
 }
 
-// Fail ends the stream with an error. The item that is open stays so.
+// Fail ends the stream with an error. The item that is open stays so; the output has what came of it.
 func (c *call) Fail(dst []byte, p *ingress.Problem) []byte {
 	dst = c.begin(dst)
 	dst = c.release(dst, openairesponses.StatusCompleted)
+	if s := c.current; s != nil {
+		if s.text = string(c.joined); s.kind == openairesponses.ItemCustomToolCall {
+			s.text = string(c.input.text)
+		}
+		c.collect(s.append(nil, openairesponses.StatusIncomplete))
+	}
 	r := c.resource(openairesponses.StatusFailed)
 	r.Error = failure(p)
 	dst = c.lifecycle(dst, "response.failed", r)

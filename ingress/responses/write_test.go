@@ -89,7 +89,7 @@ func TestStreams(t *testing.T) {
 		{"a proof that is not wanted", `,"include":[]`, [][]mmsp.Item{proven(thinking(""), `{"signature":"s"}`), text("Ahoy.")}, "stop", nil, "", append(
 			ahoy("0"), `completed completed [`+message+`]`,
 		)},
-		{"thinking that is kept back", "", [][]mmsp.Item{proven(thinking(redactedThinking), `{"signature":"s"}`), text("Ahoy.")}, "stop", nil, "", append(append([]string{
+		{"thinking that is kept back", "", [][]mmsp.Item{proven(thinking(ingress.RedactedThinking), `{"signature":"s"}`), text("Ahoy.")}, "stop", nil, "", append(append([]string{
 			`output_item.added "output_index":0,"item":{"id":"rs_a1","type":"reasoning","summary":[]}`,
 			`output_item.done "output_index":0,"item":{"id":"rs_a1","type":"reasoning","summary":[],"encrypted_content":"` + sealed("redacted_thinking", `{"signature":"s"}`, nil) + `"}`,
 		}, ahoy("1")...), `completed completed [{"id":"rs_a1","type":"reasoning","summary":[],"encrypted_content":"`+sealed("redacted_thinking", `{"signature":"s"}`, nil)+`"},`+message+`]`)},
@@ -221,8 +221,8 @@ func TestLateProof(t *testing.T) {
 		`completed completed [{"id":"msg_a1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"A","annotations":[],"logprobs":[]}]},` +
 			`{"id":"rs_a1","type":"reasoning","summary":[],"encrypted_content":"` + sealed("text", `{"signature":"s"}`, &carry.Owner{Previous: true}) + `"}]`,
 	})
-	if strings.Join(call.ItemIDs(), " ") != "msg_a1" {
-		t.Errorf("ids %q", call.ItemIDs())
+	if strings.Join(call.ids, " ") != "msg_a1" {
+		t.Errorf("ids %q", call.ids)
 	}
 }
 
@@ -254,7 +254,7 @@ func TestHeartbeats(t *testing.T) {
 		}
 	}
 	compare(t, got, []string{
-		"created in_progress", "in_progress in_progress", "in_progress in_progress",
+		"created in_progress", ": keep-alive", ": keep-alive",
 		`reasoning_summary_text.delta "item_id":"rs_a1","output_index":0,"summary_index":0,"delta":""`, ": keep-alive",
 		`output_text.delta "item_id":"msg_a1","output_index":1,"content_index":0,"delta":"","logprobs":[]`, ": keep-alive",
 		`custom_tool_call_input.delta "item_id":"ctc_a1","output_index":2,"delta":""`, ": keep-alive",
@@ -280,21 +280,41 @@ func TestFailures(t *testing.T) {
 		}
 		compare(t, brief(t, string(call.Fail(nil, &c.problem))), []string{"created in_progress", "in_progress in_progress", "failed failed " + c.want, "data: [DONE]"})
 	}
+}
 
-	// What was produced stays, but for the item that is open.
-	call, _, err := parse(t, numbered(), environment(chatPeer, nil), ask(""))
-	if err != nil {
-		t.Fatal(err)
+// A response that failed has what was produced, the item that was open as far as it came.
+func TestFailuresKeepWhatCame(t *testing.T) {
+	const failed, whole = `failed failed {"code":"server_error","message":"cut","type":"server_error"}`,
+		`{"id":"msg_a1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"A","annotations":[],"logprobs":[]}]}`
+	begun := []mmsp.Item{text("A")[0], mmsp.Text("A")}
+	for _, c := range []struct {
+		name  string
+		items []mmsp.Item
+		raw   string
+		want  string
+	}{
+		{"nothing", nil, "", failed},
+		{"a whole text", begun, "", failed + " [" + whole + "]"},
+		{"a text", text("Paris", " is ", "\"big\""), "", failed + ` [{"id":"msg_a1","type":"message","status":"incomplete","role":"assistant","content":[{"type":"output_text","text":"Paris is \"big\"","annotations":[],"logprobs":[]}]}]`},
+		{"a refusal", proven(text("N", "o"), `{"refusal":true}`), "", failed + ` [{"id":"msg_a1","type":"message","status":"incomplete","role":"assistant","content":[{"type":"refusal","refusal":"No"}]}]`},
+		{"a summary after a text", append(begun, thinking("B", "C")...), "", failed + " [" + whole + `,{"id":"rs_a1","type":"reasoning","status":"incomplete","summary":[{"type":"summary_text","text":"BC"}]}]`},
+		{"raw thinking", thinking("B", "C"), "raw", failed + ` [{"id":"rs_a1","type":"reasoning","status":"incomplete","summary":[],"content":[{"type":"reasoning_text","text":"BC"}]}]`},
+		{"thinking that is kept back", thinking(ingress.RedactedThinking), "", failed},
+		{"a call", toolCall("c1", "dig", `{"deep`, `":`), "", failed + ` [{"id":"fc_a1","type":"function_call","status":"incomplete","call_id":"c1","name":"dig","arguments":"{\"deep\":"}]`},
+		{"a call without arguments", toolCall("c1", "dig"), "", failed + ` [{"id":"fc_a1","type":"function_call","status":"incomplete","call_id":"c1","name":"dig","arguments":""}]`},
+		{"a call of a custom tool", toolCall("c1", "note", `{"input":"one \`, `ntwo \ud83d`), "", failed + ` [{"id":"ctc_a1","type":"custom_tool_call","status":"incomplete","call_id":"c1","name":"note","input":"one \ntwo "}]`},
+	} {
+		call, _, err := parse(t, numbered(), environment(chatPeer, nil), ask(tools), "x-mmsp-reasoning", c.raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []byte
+		for i := range c.items {
+			out = call.Heartbeat(call.Event(out, &mmsp.Event{Type: mmsp.EventDelta, Item: c.items[i]}))
+		}
+		lines := brief(t, string(call.Fail(out, &ingress.Problem{Kind: ingress.KindUpstream, Message: "cut"})))
+		t.Run(c.name, func(t *testing.T) { compare(t, lines[len(lines)-2:], []string{c.want, "data: [DONE]"}) })
 	}
-	var out []byte
-	for _, item := range []mmsp.Item{text("A")[0], mmsp.Text("A"), thinking("B")[0]} {
-		out = call.Event(out, &mmsp.Event{Type: mmsp.EventDelta, Item: item})
-	}
-	lines := brief(t, string(call.Fail(out, &ingress.Problem{Kind: ingress.KindUpstream, Message: "cut"})))
-	compare(t, lines[len(lines)-2:len(lines)-1], []string{
-		`failed failed {"code":"server_error","message":"cut","type":"server_error"} ` +
-			`[{"id":"msg_a1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"A","annotations":[],"logprobs":[]}]}]`,
-	})
 }
 
 func TestErrors(t *testing.T) {

@@ -14,8 +14,6 @@ type Store interface {
 	Put(ctx context.Context, caller string, record []byte, keys ...string) error
 	// Get returns the record under a key, nil if there is none. It is not to be written to.
 	Get(ctx context.Context, caller, key string) ([]byte, error)
-	// Delete removes a key.
-	Delete(ctx context.Context, caller, key string) error
 }
 
 // Memory is a Store that ends with the process. Where space is wanted, the caller with the most loses its oldest record.
@@ -112,19 +110,6 @@ func (m *Memory) Get(_ context.Context, caller, key string) ([]byte, error) {
 		return nil, nil
 	}
 	return e.record, nil
-}
-
-// Delete removes a key, and its record where no other key has it.
-func (m *Memory) Delete(_ context.Context, caller, key string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if s := m.callers[caller]; s != nil && s.byKey[key] != nil {
-		m.forgetKey(s, s.byKey[key], key)
-		if len(s.byKey) == 0 {
-			delete(m.callers, caller)
-		}
-	}
-	return nil
 }
 
 // forgetKey takes one key from an entry.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 )
@@ -11,6 +12,30 @@ import (
 // DataURL returns the data URL of a file.
 func DataURL(mediaType string, data []byte) string {
 	return "data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString(data)
+}
+
+// NamedURL returns the data URL of a document. Its name, for which a tool result has no other place, is the parameter name;
+// TakeName takes it out.
+func NamedURL(mediaType, name string, data []byte) string {
+	if name != "" && !strings.HasPrefix(mediaType, "image/") {
+		mediaType += ";name=" + url.PathEscape(name)
+	}
+	return DataURL(mediaType, data)
+}
+
+// TakeName returns a data URL without the name of the document, and the name; empty where it has none.
+func TakeName(dataURL string) (bare, name string) {
+	header, payload, ok := strings.Cut(dataURL, ",")
+	before, rest, named := strings.Cut(header, ";name=")
+	if !ok || !named || !strings.HasPrefix(header, "data:") {
+		return dataURL, ""
+	}
+	escaped, after, more := strings.Cut(rest, ";")
+	if more {
+		before += ";" + after
+	}
+	name, _ = url.PathUnescape(escaped) // else it is none
+	return before + "," + payload, name
 }
 
 // endings tell providers what a document is.

@@ -47,3 +47,31 @@ func TestTypeOf(t *testing.T) {
 		}
 	}
 }
+
+func TestNamedURL(t *testing.T) {
+	for _, c := range []struct{ mediaType, name, want string }{
+		{"application/pdf", "", "data:application/pdf;base64,YWJj"},
+		{"application/pdf", "a;b, ü.pdf", "data:application/pdf;name=a%3Bb%2C%20%C3%BC.pdf;base64,YWJj"},
+		{"image/png", "a.png", "data:image/png;base64,YWJj"},
+	} {
+		if got := images.NamedURL(c.mediaType, c.name, []byte("abc")); got != c.want {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+	}
+}
+
+func TestTakeName(t *testing.T) {
+	for _, c := range []struct{ url, bare, name string }{
+		{"data:application/pdf;name=log%20%3B%2C1.pdf;base64,QUJD", "data:application/pdf;base64,QUJD", "log ;,1.pdf"},
+		{"data:text/plain;charset=utf-8;base64;name=a.txt,QUJD", "data:text/plain;charset=utf-8;base64,QUJD", "a.txt"},
+		{"data:application/pdf;name=%zz;base64,QUJD", "data:application/pdf;base64,QUJD", ""},
+		{"data:application/pdf;base64,QUJD;name=a", "data:application/pdf;base64,QUJD;name=a", ""},
+		{"data:application/pdf;name=a", "data:application/pdf;name=a", ""},
+		{"https://a.test/x;name=y,z", "https://a.test/x;name=y,z", ""},
+		{"", "", ""},
+	} {
+		if bare, name := images.TakeName(c.url); bare != c.bare || name != c.name {
+			t.Errorf("%s: got %s, %q", c.url, bare, name)
+		}
+	}
+}

@@ -71,6 +71,8 @@ func TestMutations(t *testing.T) {
 		text, tools, raw = "responses-text.sse", "responses-tools.sse", "responses-reasoning-raw.sse"
 		summary, cut     = "responses-reasoning-summary.sse", "responses-incomplete.sse"
 		failed, pair     = "responses-failed.sse", "responses-error-then-failed.sse"
+		failedReasoning  = "responses-failed-reasoning.sse"
+		failedCall       = "responses-failed-call.sse"
 		refusal, custom  = "responses-refusal.sse", "responses-custom-call.sse"
 		chat, chatTools  = "chatusage-text.sse", "chat-tools.sse"
 		messages, gemini = "messages-thinking-tool.sse", "gemini-tool.sse"
@@ -86,6 +88,7 @@ func TestMutations(t *testing.T) {
 		{text, drop(`"response.created"`), "the first event is not response.created"},
 		{text, twice(`"response.created"`), "response.created: is repeated"},
 		{text, drop(`"response.in_progress"`), "comes before response.in_progress"},
+		{text, twice(`"response.in_progress"`), "response.in_progress: is repeated"},
 		{text, move(`"response.output_item.added"`, `"response.in_progress"`), "comes before response.in_progress"},
 		{custom, move(`"response.queued"`, "data: [DONE]"), "does not follow response.created"},
 		{text, put("event: response.in_progress\n"+`data: {"type":"response.in_progress"}`, `"response.content_part.added"`), "comes after an item"},
@@ -205,6 +208,18 @@ func TestMutations(t *testing.T) {
 		}, "an item is incomplete and not the last"},
 		{failed, swap("response.failed", `"error":{"code":"server_error",`, `"error":{`), ".error.code: is missing"},
 		{failed, swap("response.failed", `,"type":"server_error"}`, `}`), ".error.type: is missing"},
+		{failed, swap("response.failed", `"text":"Par"`, `"text":"Paris"`), ".content[0]: its text is not the joined deltas"},
+		{failed, swap("response.failed", `"text":"Par"`, `"text":""`), ".content[0]: its text is not the joined deltas"},
+		{failed, swap("response.failed", `"status":"incomplete"`, `"status":"completed"`), `.status: is "completed", want "incomplete"`},
+		{failed, swap("response.failed", `"msg_a1"`, `"msg_a2"`), ".id: is not that of output_item.added"},
+		{failed, swap("response.failed", `{"type":"output_text","text":"Par","annotations":[],"logprobs":[]}`, ""), ".content: has 0 parts, the stream had 1"},
+		{failed, swap("response.failed", `"output":[{`, `"output":[],"was":[{`), ".output: lacks item 0, msg_a1"},
+		{failed, drop("output_text.delta"), ".content[0]: its text is not the joined deltas"},
+		{failedReasoning, swap("response.failed", "Weighing", "Weighing it"), ".summary[0]: its text is not the joined deltas"},
+		{failedReasoning, swap("response.failed", `"status":"incomplete",`, ""), ".status: is missing"},
+		{failedCall, swap("response.failed", `{\"city\":`, `{\"city\":1}`), ".arguments: are not the joined deltas"},
+		{failedCall, swap("response.failed", `"call_1"`, `"call_2"`), ".call_id: is not that of output_item.added"},
+		{failedCall, swap("response.failed", `"get_weather"`, `"get_time"`), ".name: is not that of output_item.added"},
 		{pair, drop("response.failed"), "[DONE] comes before a terminal event"},
 		{pair, move("response.failed", "event: error"), "an event follows the terminal event"},
 		{pair, twice("event: error"), "an error event is not followed by response.failed"},

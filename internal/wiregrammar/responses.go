@@ -1,6 +1,7 @@
 package wiregrammar
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -234,7 +235,7 @@ func (c *responsesChecker) begins(event node, kind string) {
 		last = c.lifecycle[n-1]
 	}
 	switch {
-	case kind == "response.created" && last != "":
+	case kind == "response.created" && last != "", kind == last:
 		event.fault("is repeated")
 	case kind == "response.queued" && last != "response.created":
 		event.fault("does not follow response.created")
@@ -278,19 +279,65 @@ func (c *responsesChecker) ends(event node, kind string) {
 		switch {
 		case item.open && kind != "response.failed":
 			event.fault("item %d is still open", i)
-		case item.open && i >= len(output): // in a failed response it may be missing
+		case item.open && i >= len(output) && !item.said(): // in a failed response it may be missing
 		case i >= len(output):
 			resource.get("output").fault("lacks item %d, %s", i, item.id)
 		case item.open:
-			if id := output[i].get("id"); id.value != item.id {
-				id.fault("is not that of item %d, %s", i, item.id)
-			}
+			c.left(output[i], item)
 		case !same(output[i].value, item.done):
 			output[i].fault("is not what output_item.done showed at output_index %d", i)
 		}
 	}
 	if len(output) > len(c.items) {
 		resource.get("output").fault("has %d items, the stream had %d", len(output), len(c.items))
+	}
+}
+
+// said reports whether a piece of a text or of arguments has come.
+func (i *outputItem) said() bool {
+	for _, part := range append(slices.Clone(i.parts), i.summary...) {
+		if part.text.Len() > 0 {
+			return true
+		}
+	}
+	return i.arguments.Len() > 0
+}
+
+// left checks what a failed response shows of the item that was open: what arrived of it, and no more.
+func (c *responsesChecker) left(n node, item *outputItem) {
+	for _, same := range [][2]string{{"id", item.id}, {"type", item.kind}, {"call_id", item.callID}, {"name", item.name}} {
+		if got := n.get(same[0]); (got.there || same[1] != "") && got.value != same[1] {
+			got.fault("is not that of output_item.added, %q", same[1])
+		}
+	}
+	n.get("status").is("incomplete")
+	parts := func(key string, parts []*outputPart) {
+		list := n.get(key)
+		if shown, _ := list.value.([]any); len(shown) != len(parts) {
+			list.fault("has %d parts, the stream had %d", len(shown), len(parts))
+			return
+		}
+		for i := range parts {
+			got := list.list()[i]
+			if text := c.report.part(got, parts[i].kind); text != parts[i].text.String() {
+				got.fault("its text is not the joined deltas, %.100q", parts[i].text.String())
+			}
+		}
+	}
+	switch item.kind {
+	case "message":
+		parts("content", item.parts)
+	case "reasoning":
+		parts("summary", item.summary)
+		parts("content", item.parts)
+	case "function_call", "custom_tool_call":
+		key := "arguments"
+		if item.kind == "custom_tool_call" {
+			key = "input"
+		}
+		if got := n.get(key); got.value != item.arguments.String() {
+			got.fault("are not the joined deltas, %.100q", item.arguments.String())
+		}
 	}
 }
 

@@ -81,10 +81,12 @@ type ToolSpec struct {
 	Path        string
 	Type        string // function or custom; any other is a hosted tool, of which nothing else is read
 	Name        string
+	NamePath    string
 	Description string
 	Parameters  []byte // a JSON Schema
 	Strict      *bool
-	Grammar     bool // a custom tool's input must fit a grammar
+	Syntax      string // of a custom tool: of the grammar that the input must fit: lark, regex
+	Definition  string // of a custom tool: the grammar; empty: any text
 }
 
 // ToolSelection says which tools may or must be called.
@@ -317,8 +319,13 @@ func readTool(r *jsonscan.Reader) ToolSpec {
 				case "description":
 					tool.Description = r.String()
 				case "format":
-					tool.Grammar = r.Lookahead("type") == "grammar"
-					r.Skip()
+					r.Fields(func(name string) {
+						if name == "grammar" {
+							readGrammar(r, &tool)
+						} else {
+							r.Skip()
+						}
+					})
 				default:
 					r.Skip()
 				}
@@ -326,6 +333,7 @@ func readTool(r *jsonscan.Reader) ToolSpec {
 			if tool.Name == "" {
 				r.FailField("name", "a tool needs a name")
 			}
+			tool.NamePath = r.Path() + ".name"
 			read = true
 		default:
 			r.Skip()
@@ -339,6 +347,20 @@ func readTool(r *jsonscan.Reader) ToolSpec {
 		r.FailField(field, "a tool says what it is: a function or a custom tool")
 	}
 	return tool
+}
+
+// readGrammar reads {syntax, definition}.
+func readGrammar(r *jsonscan.Reader, tool *ToolSpec) {
+	r.Fields(func(name string) {
+		switch name {
+		case "syntax":
+			tool.Syntax = r.String()
+		case "definition":
+			tool.Definition = r.String()
+		default:
+			r.Skip()
+		}
+	})
 }
 
 // readFunction reads {name, description, parameters, strict}.
@@ -360,6 +382,7 @@ func readFunction(r *jsonscan.Reader, tool *ToolSpec) {
 	if tool.Name == "" {
 		r.FailField("name", "a function needs a name")
 	}
+	tool.NamePath = r.Path() + ".name"
 }
 
 func readToolChoice(r *jsonscan.Reader) *ToolSelection {
@@ -406,6 +429,8 @@ func readToolChoice(r *jsonscan.Reader) *ToolSelection {
 			r.FailField("allowed_tools.mode", "one of auto, required is wanted")
 		case len(choice.Tools) == 0:
 			r.FailField("allowed_tools.tools", "at least one function or custom tool is wanted")
+		case len(choice.Tools) > 128:
+			r.FailField("allowed_tools.tools", "at most 128 tools are wanted")
 		}
 	default:
 		r.FailField("type", fmt.Sprintf("%.64q cannot be chosen, only function, custom and allowed_tools", kind))

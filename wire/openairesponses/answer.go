@@ -207,10 +207,15 @@ func AppendPart(dst []byte, part, text string) []byte {
 	return append(dst, '}')
 }
 
-// AppendReasoning appends a reasoning item, its text in the list that the part's type belongs to.
-func AppendReasoning(dst []byte, id, part, text, encrypted string) []byte {
+// AppendReasoning appends a reasoning item, its text in the list that the part's type belongs to. The standard gives it no
+// status; OpenAI does, and one may be said.
+func AppendReasoning(dst []byte, id, status, part, text, encrypted string) []byte {
 	dst = jsonscan.AppendString(append(dst, `{"id":`...), id)
-	dst = append(dst, `,"type":"reasoning","summary":[`...)
+	dst = append(dst, `,"type":"reasoning"`...)
+	if status != "" {
+		dst = jsonscan.AppendString(append(dst, `,"status":`...), status)
+	}
+	dst = append(dst, `,"summary":[`...)
 	if part == PartReasoningText {
 		dst = append(dst, `],"content":[`...)
 	}

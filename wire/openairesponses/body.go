@@ -48,9 +48,9 @@ type Body struct {
 
 // BodyItem is an item of the input. Type says which fields count.
 type BodyItem struct {
-	Path   string // such as "input[3]"
-	Type   string // one of the Item constants
-	Hosted bool   // a receipt of a tool that the provider ran; nothing else of it is read
+	Path    string // such as "input[3]"
+	Type    string // one of the Item constants
+	Foreign bool   // it is for the provider that made it: a receipt of its own tool, or a compaction; nothing else of it is read
 
 	ID               string
 	Role             string     // message: user, system, developer, assistant
@@ -78,9 +78,9 @@ const (
 	ItemImageGenerationCall  = "image_generation_call"
 )
 
-// hostedItems are the receipts of what a provider's own tools did.
-var hostedItems = []string{
-	"web_search_call", "file_search_call", "code_interpreter_call", "mcp_list_tools", "mcp_call", "mcp_approval_request",
+// foreignItems are the receipts of what a provider's own tools did, and a context that only it can open.
+var foreignItems = []string{
+	"compaction", "web_search_call", "file_search_call", "code_interpreter_call", "mcp_list_tools", "mcp_call", "mcp_approval_request",
 	"tool_search_call", "tool_search_output",
 }
 
@@ -110,8 +110,8 @@ type BodyTool struct {
 	Description *string
 	Parameters  json.RawMessage // function: a JSON Schema
 	Strict      *bool           // function
-	Syntax      string          // custom: of the grammar that the input must fit: lark, regex; empty: any text
-	Definition  string          // custom: the grammar
+	Syntax      string          // custom: of the grammar that the input must fit: lark, regex
+	Definition  string          // custom: the grammar; empty: any text
 	Tools       []BodyTool      // namespace
 }
 
@@ -466,8 +466,8 @@ func (r bodyReader) item() BodyItem {
 			}
 		}
 	default:
-		i.Hosted = slices.Contains(hostedItems, i.Type)
-		if !i.Hosted {
+		i.Foreign = slices.Contains(foreignItems, i.Type)
+		if !i.Foreign {
 			r.FailAt(i.Path+".type", fmt.Sprintf("items of type %.64q are not supported", i.Type))
 		}
 	}
