@@ -136,7 +136,7 @@ type exchange struct {
 	env     *ingress.Env
 	words   *translator
 
-	before  []mmsp.Message // the history as the caller has it
+	trail   *carry.Trail // of the history as the caller has it
 	dropped []string
 	answer  mmsp.Message // as the caller has it
 
@@ -152,15 +152,11 @@ func (x *exchange) prepare() error {
 	if err := x.strict(x.dropped); err != nil {
 		return err
 	}
-	// Before anything is recalled: it is what the caller says next time, too.
-	x.before = slices.Clone(r.Messages)
-	for m := range x.before {
-		x.before[m].ContentItems = slices.Clone(x.before[m].ContentItems)
-	}
-	known, err := carry.Recall(x.r.Context(), x.store, x.env.Caller, x.env.Peer, r.Messages, r.Paths, r.Invented)
+	known, trail, err := carry.Recall(x.r.Context(), x.store, x.env.Caller, x.env.Peer, r.Messages, r.Paths, r.Invented)
 	if err != nil {
 		x.log.Error("the store failed, what proofs it holds are lost to this request", "id", x.id, "error", err)
 	}
+	x.trail = trail
 	x.leaveThinking()
 	if err := x.converses(); err != nil {
 		return err
@@ -341,7 +337,7 @@ func (x *exchange) forbidden(name string) error {
 func (x *exchange) stop(event *mmsp.Event, yield func(mmsp.Event, error) bool) bool {
 	x.answer.Role, x.answer.Usage, x.answer.FinishReason, x.answer.StopDetail = mmsp.RoleAssistant, event.Usage, event.FinishReason, event.StopDetail
 	ctx := context.WithoutCancel(x.r.Context())
-	err := carry.Remember(ctx, x.store, x.env.Caller, x.env.Peer, x.before, &x.answer, x.words.given)
+	err := carry.Remember(ctx, x.store, x.env.Caller, x.env.Peer, x.trail, &x.answer, x.words.given)
 	if keeper, ok := x.asked.(ingress.Keeper); ok {
 		x.out.sync(func() { err = errors.Join(err, keeper.Keep(ctx, &x.answer)) })
 	}

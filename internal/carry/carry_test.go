@@ -240,13 +240,13 @@ func TestRecall(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, store := context.Background(), NewMemory(time.Hour, 1<<20)
 			answer := mmsp.AssistantMessage(tt.answer...)
-			if err := Remember(ctx, store, "me", Peer{}, []mmsp.Message{question}, &answer, nil); err != nil {
+			if err := Remember(ctx, store, "me", Peer{}, after(question), &answer, nil); err != nil {
 				t.Fatal(err)
 			}
 			for _, caller := range []string{"me", "other"} {
 				history := []mmsp.Message{question, mmsp.AssistantMessage(tt.given...)}
 				paths := [][]string{{"messages[0]"}, make([]string, len(tt.given))}
-				if _, err := Recall(ctx, store, caller, Peer{}, history, paths, nil); err != nil {
+				if _, _, err := Recall(ctx, store, caller, Peer{}, history, paths, nil); err != nil {
 					t.Fatal(err)
 				}
 				want := tt.wants
@@ -265,20 +265,61 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestRecallPrefersTheSameQuestion tells turns apart that say the same.
-func TestRecallPrefersTheSameQuestion(t *testing.T) {
+// after is the trail of a conversation.
+func after(history ...mmsp.Message) *Trail {
+	_, trail, _ := Recall(context.Background(), NewMemory(time.Hour, 1<<20), "", Peer{}, history, make([][]string, len(history)), nil)
+	return trail
+}
+
+// TestRecallOfLikeTurns: conversations of one caller whose turns say the same keep their own thinking, and what a caller kept of
+// a turn wins.
+func TestRecallOfLikeTurns(t *testing.T) {
 	ctx, store := context.Background(), NewMemory(time.Hour, 1<<20)
-	for _, question := range []string{"one", "two"} {
-		answer := mmsp.AssistantMessage(thought(question, `{"signature":"`+question+`"}`), mmsp.Text("Yes."))
-		if err := Remember(ctx, store, "", Peer{}, []mmsp.Message{mmsp.UserMessage(mmsp.Text(question))}, &answer, nil); err != nil {
-			t.Fatal(err)
+	call := mmsp.ToolCall("functions.f:0", "f", `{"a":1}`)
+	said := map[string][]mmsp.Item{"call": {mmsp.Text("x"), call}, "text": {mmsp.Text("You're welcome!")}}
+	conversation := func(topic string) []mmsp.Message {
+		return []mmsp.Message{mmsp.UserMessage(mmsp.Text(topic)), mmsp.AssistantMessage(mmsp.Text("Noted.")), mmsp.UserMessage(mmsp.Text("thanks"))}
+	}
+	for _, topic := range []string{"one", "two"} {
+		for _, items := range said {
+			answer := mmsp.AssistantMessage(append([]mmsp.Item{thought("on "+topic, `{"signature":"`+topic+`"}`)}, items...)...)
+			if err := Remember(ctx, store, "", Peer{}, after(conversation(topic)...), &answer, nil); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	for question, want := range map[string]string{"one": "one", "two": "two", "one, edited": "two"} {
-		history := []mmsp.Message{mmsp.UserMessage(mmsp.Text(question)), mmsp.AssistantMessage(mmsp.Text("Yes."))}
-		_, _ = Recall(ctx, store, "", Peer{}, history, [][]string{{""}, {""}}, nil)
-		if got := history[1].ContentItems[0].Thinking; got != want {
-			t.Errorf("%s: %q", question, got)
+	for _, tt := range []struct {
+		name, topic, turn string
+		kept              []mmsp.Item
+		want              string // thinking and proof
+	}{
+		{"a call in the first", "one", "call", nil, `on one {"signature":"one"}`},
+		{"a call in the second", "two", "call", nil, `on two {"signature":"two"}`},
+		{"a text in the first", "one", "text", nil, `on one {"signature":"one"}`},
+		{"a call where the caller left out what came before", "", "call", nil, `on two {"signature":"two"}`},
+		{"a text where the caller left out what came before", "", "text", nil, ""},
+		{"what the caller kept of another sample", "two", "call", []mmsp.Item{thought("mine", `{"signature":"mine"}`)}, `mine {"signature":"mine"}`},
+		{"a proof without a text", "two", "call", []mmsp.Item{thought("", `{"signature":"mine"}`)}, ` {"signature":"mine"}`},
+		{"a text without a proof", "two", "call", []mmsp.Item{thought("mine", "")}, "mine "},
+		{"what is of the turn", "two", "call", []mmsp.Item{thought("on  two\n", "")}, `on two {"signature":"two"}`},
+		{"a proof of the turn", "two", "call", []mmsp.Item{thought("", `{"signature":"two"}`)}, `on two {"signature":"two"}`},
+		{"what another provider issued", "two", "call", []mmsp.Item{thought("", Void)}, `on two {"signature":"two"}`},
+	} {
+		history := conversation(tt.topic)
+		if tt.topic == "" {
+			history = history[2:]
+		}
+		history = append(history, mmsp.AssistantMessage(append(tt.kept, said[tt.turn]...)...))
+		last := len(history) - 1
+		paths := make([][]string, len(history))
+		paths[last] = make([]string, len(history[last].ContentItems))
+		_, _, err := Recall(ctx, store, "", Peer{}, history, paths, nil)
+		got := ""
+		if first := history[last].ContentItems[0]; first.Type == mmsp.ThinkingDone {
+			got = first.Thinking + " " + string(first.Fidelity)
+		}
+		if got != tt.want || err != nil {
+			t.Errorf("%s: %q, want %q, %v", tt.name, got, tt.want, err)
 		}
 	}
 }
@@ -289,14 +330,14 @@ func TestRecallWithoutIDs(t *testing.T) {
 	question := mmsp.UserMessage(mmsp.Text("And?"))
 	signed := with(mmsp.ToolCall("c1", "f", `{"b":1,"a":2}`), `{"signature":"p"}`)
 	answer := mmsp.AssistantMessage(signed, mmsp.ToolCall("c2", "f", `{}`))
-	if err := Remember(ctx, store, "", Peer{}, []mmsp.Message{question}, &answer, map[string]string{"c1": "real"}); err != nil {
+	if err := Remember(ctx, store, "", Peer{}, after(question), &answer, map[string]string{"c1": "real"}); err != nil {
 		t.Fatal(err)
 	}
 	history := []mmsp.Message{
 		question, mmsp.AssistantMessage(mmsp.ToolCall("x1", "f", `{"a":2,"b":1}`), mmsp.ToolCall("x2", "f", "{}")),
 		mmsp.UserMessage(mmsp.ToolResult("x2", "two"), mmsp.ToolResult("x1", "one")),
 	}
-	ids, err := Recall(ctx, store, "", Peer{}, history, [][]string{{""}, {"", ""}, {"", ""}}, map[string]bool{"x1": true, "x2": true})
+	ids, _, err := Recall(ctx, store, "", Peer{}, history, [][]string{{""}, {"", ""}, {"", ""}}, map[string]bool{"x1": true, "x2": true})
 	if err != nil || ids["c1"] != "real" {
 		t.Error(ids, err)
 	}
@@ -333,11 +374,11 @@ func TestProofsOfOneHost(t *testing.T) {
 		}
 		ctx, store := context.Background(), NewMemory(time.Hour, 1<<20)
 		answer := mmsp.AssistantMessage(thought("t", string(tt.fidelity)), mmsp.Text("a"))
-		if err := Remember(ctx, store, "", at(tt.issuer), nil, &answer, nil); err != nil {
+		if err := Remember(ctx, store, "", at(tt.issuer), after(), &answer, nil); err != nil {
 			t.Fatal(err)
 		}
 		history := []mmsp.Message{mmsp.AssistantMessage(mmsp.Text("a"))}
-		if _, err := Recall(ctx, store, "", at(tt.peer), history, [][]string{{""}}, nil); err != nil || string(history[0].ContentItems[0].Fidelity) != tt.want {
+		if _, _, err := Recall(ctx, store, "", at(tt.peer), history, [][]string{{""}}, nil); err != nil || string(history[0].ContentItems[0].Fidelity) != tt.want {
 			t.Errorf("%s recalled for %s: %s %v", tt.issuer, tt.peer, history[0].ContentItems[0].Fidelity, err)
 		}
 	}
@@ -350,7 +391,7 @@ func TestRememberKeepsWhatCanBeLost(t *testing.T) {
 		true:  mmsp.AssistantMessage(mmsp.ToolCall("c", "f", "{}"), thought("t", "")),
 	} {
 		store := NewMemory(time.Hour, 1<<20)
-		if err := Remember(ctx, store, "", Peer{}, nil, &answer, nil); err != nil || (store.bytes > 0) != want {
+		if err := Remember(ctx, store, "", Peer{}, after(), &answer, nil); err != nil || (store.bytes > 0) != want {
 			t.Errorf("%v: %v, %d bytes", want, err, store.bytes)
 		}
 	}
@@ -362,7 +403,7 @@ func (broken) Get(context.Context, string, string) ([]byte, error) { return nil,
 
 func TestRecallFromABrokenStore(t *testing.T) {
 	history := []mmsp.Message{mmsp.AssistantMessage(mmsp.Text("a"))}
-	if _, err := Recall(context.Background(), broken{}, "", Peer{}, history, [][]string{{""}}, nil); err == nil || history[0].Text() != "a" {
+	if _, _, err := Recall(context.Background(), broken{}, "", Peer{}, history, [][]string{{""}}, nil); err == nil || history[0].Text() != "a" {
 		t.Errorf("%v, %v", err, history)
 	}
 }

@@ -6,7 +6,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"hash"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/prism-shadow/mmsp-go"
@@ -20,9 +23,89 @@ type turn struct {
 	IDs     map[string]string `json:"ids,omitempty"` // of the caller → of the provider, where one does not tell the other
 }
 
-// Remember keeps an answer for callers whose protocol loses part of it: under the ids of its tool calls, and under digests
-// of what such callers send back. peer gave the answer, and before is the history that it answers. An answer that nothing of can be lost is not kept.
-func Remember(ctx context.Context, store Store, caller string, peer Peer, before []mmsp.Message, answer *mmsp.Message, ids map[string]string) error {
+// Trail is what a conversation has said so far, as its caller has it: a turn is known by all that led to it. The zero Trail
+// is that of a conversation which begins.
+type Trail struct {
+	digest hash.Hash // of all turns
+	role   mmsp.Role // of the last
+	last   []string  // what it said
+	text   []byte    // to write to the digest
+}
+
+// add takes the next turn, and returns what it says. One that says nothing leaves no trace, as some callers leave it out.
+func (t *Trail) add(message *mmsp.Message) (said []string) {
+	if said = saidBy(message); said == nil {
+		return nil
+	}
+	if t.digest == nil {
+		t.digest = sha256.New()
+	}
+	write := func(part string) {
+		t.text = append(append(strconv.AppendInt(t.text[:0], int64(len(part)), 10), ':'), part...)
+		_, _ = t.digest.Write(t.text)
+	}
+	if message.Role != t.role { // neighbours of one role are one turn
+		t.role, t.last = message.Role, nil
+		write(string(message.Role))
+	}
+	for _, part := range said {
+		write(part)
+	}
+	t.last = append(t.last, said...)
+	return said
+}
+
+// saidBy returns what a turn says: texts, pictures and files, then the name and the arguments of each call. Thinking and ids
+// are left out, since some callers have none, and what callers write anew: how texts are split, white space around them,
+// the layout of arguments.
+func saidBy(message *mmsp.Message) (said []string) {
+	if text := saidText(message.ContentItems); text != "" {
+		said = append(said, text)
+	}
+	for i := range message.ContentItems {
+		switch item := &message.ContentItems[i]; item.Type {
+		case mmsp.ToolResultDone:
+			said = append(said, item.Text)
+		case mmsp.ImageURLDone:
+			said = append(said, item.ImageURL)
+		case mmsp.InlineDataDone:
+			said = append(said, string(item.Data))
+		}
+	}
+	for _, call := range callsOf(message.ContentItems) {
+		said = append(said, call.Name, canonical(call.Arguments))
+	}
+	return said
+}
+
+// keysOf adds an assistant's turn to the trail and returns the keys that it is known by, the surest first: all that led to it;
+// then, for callers that change what came before, each of its calls, or, for those that know no ids, all of them and what
+// they answer. A turn without calls is known by all that led to it alone, since short answers are alike.
+func keysOf(trail *Trail, message *mmsp.Message) (keys []string) {
+	question := trail.last
+	said := trail.add(message)
+	if said == nil {
+		return nil
+	}
+	key := func(kind string, parts ...string) {
+		sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+		keys = append(keys, kind+base64.RawURLEncoding.EncodeToString(sum[:]))
+	}
+	key("turn:", string(trail.digest.Sum(nil)))
+	calls := callsOf(message.ContentItems)
+	called := said[len(said)-2*len(calls):]
+	for i, call := range calls {
+		key("call:", call.ToolCallID, called[2*i], called[2*i+1])
+	}
+	if len(calls) > 0 {
+		key("calls:", slices.Concat(called, question)...)
+	}
+	return keys
+}
+
+// Remember keeps an answer for callers whose protocol loses part of it. peer gave the answer, to a conversation that left
+// the trail. An answer that nothing of can be lost is not kept.
+func Remember(ctx context.Context, store Store, caller string, peer Peer, trail *Trail, answer *mmsp.Message, ids map[string]string) error {
 	if len(ids) == 0 && !slices.ContainsFunc(answer.ContentItems, losable) {
 		return nil
 	}
@@ -32,14 +115,7 @@ func Remember(ctx context.Context, store Store, caller string, peer Peer, before
 	if err != nil {
 		return err
 	}
-	var keys []string
-	for i := range answer.ContentItems {
-		if item := &answer.ContentItems[i]; item.Type == mmsp.ToolCallDone && !slices.Contains(keys, callKey(item.ToolCallID)) {
-			keys = append(keys, callKey(item.ToolCallID))
-		}
-	}
-	keys = append(keys, digests(before, answer)...)
-	return store.Put(ctx, caller, record, keys...)
+	return store.Put(ctx, caller, record, keysOf(trail, &whole)...)
 }
 
 // losable reports whether an item has what some protocol has no place for.
@@ -48,18 +124,19 @@ func losable(item mmsp.Item) bool {
 }
 
 // Recall puts back what a caller's protocol lost of the assistant's turns of a history, whose items stand at the given
-// paths of the request, for the peer that is asked. invented are the ids of calls that the caller's protocol has none for.
-// It returns the provider's ids of tool calls whose own ids do not tell them. A store that fails costs what it holds: the
-// history stays as the caller sent it, and the error says so.
-func Recall(ctx context.Context, store Store, caller string, peer Peer, messages []mmsp.Message, paths [][]string, invented map[string]bool) (map[string]string, error) {
-	ids := map[string]string{}
+// paths of the request, for the peer that is asked. What the caller kept wins. invented are the ids of calls that the
+// caller's protocol has none for. It returns the provider's ids of tool calls whose own ids do not tell them, and the trail
+// of the history. A store that fails costs what it holds: the history stays as the caller sent it, and the error says so.
+func Recall(ctx context.Context, store Store, caller string, peer Peer, messages []mmsp.Message, paths [][]string, invented map[string]bool) (map[string]string, *Trail, error) {
+	ids, trail := map[string]string{}, &Trail{}
 	var failed error
 	for m := range messages {
 		message := &messages[m]
 		if message.Role != mmsp.RoleAssistant || len(message.ContentItems) == 0 {
+			trail.add(message)
 			continue
 		}
-		kept, err := find(ctx, store, caller, messages[:m], message, invented)
+		kept, err := find(ctx, store, caller, keysOf(trail, message))
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
@@ -75,6 +152,9 @@ func Recall(ctx context.Context, store Store, caller string, peer Peer, messages
 			item := &original[0].ContentItems[i]
 			item.Fidelity = bind(item.Type.Kind(), item.Fidelity, kept.Issuer, peer)
 		}
+		if contradicts(message.ContentItems, original[0].ContentItems) {
+			continue
+		}
 		rename(messages[m:min(m+2, len(messages))], original[0].ContentItems, invented)
 		for visible, real := range kept.IDs {
 			ids[visible] = real
@@ -89,21 +169,11 @@ func Recall(ctx context.Context, store Store, caller string, peer Peer, messages
 			paths[m] = at
 		}
 	}
-	return ids, failed
+	return ids, trail, failed
 }
 
-// find looks a turn up by the ids of its calls. One whose calls have none of their own, or that calls nothing, is known by
-// what it says: after what it was said first.
-func find(ctx context.Context, store Store, caller string, before []mmsp.Message, message *mmsp.Message, invented map[string]bool) (kept *turn, err error) {
-	var keys []string
-	for _, call := range callsOf(message.ContentItems) {
-		if !invented[call.ToolCallID] {
-			keys = append(keys, callKey(call.ToolCallID))
-		}
-	}
-	if keys == nil {
-		keys = digests(before, message)
-	}
+// find returns the turn that is kept under the first of the keys that has one.
+func find(ctx context.Context, store Store, caller string, keys []string) (kept *turn, err error) {
 	for _, key := range keys {
 		record, err := store.Get(ctx, caller, key)
 		if err != nil {
@@ -114,6 +184,37 @@ func find(ctx context.Context, store Store, caller string, before []mmsp.Message
 		}
 	}
 	return nil, nil
+}
+
+// contradicts reports whether a caller sent thinking that is not of the turn: its own turn is another that says the same.
+func contradicts(given, original []mmsp.Item) bool {
+	letters := func(text string) string { return strings.Join(strings.Fields(text), "") }
+	var thoughts []mmsp.Item
+	var all strings.Builder
+	for _, item := range original {
+		if item.Type == mmsp.ThinkingDone {
+			thoughts = append(thoughts, item)
+			all.WriteString(letters(item.Thinking))
+		}
+	}
+	return slices.ContainsFunc(given, func(item mmsp.Item) bool {
+		return item.Type == mmsp.ThinkingDone && string(item.Fidelity) != Void && !(strings.Contains(all.String(), letters(item.Thinking)) &&
+			(len(item.Fidelity) == 0 || slices.ContainsFunc(thoughts, func(thought mmsp.Item) bool { return holds(thought.Fidelity, item.Fidelity) })))
+	})
+}
+
+// holds reports whether fidelity has all that part of it says.
+func holds(fidelity, part mmsp.Fidelity) bool {
+	var whole, some map[string]any
+	if json.Unmarshal(fidelity, &whole) != nil || json.Unmarshal(part, &some) != nil {
+		return false
+	}
+	for key, value := range some {
+		if !reflect.DeepEqual(whole[key], value) {
+			return false
+		}
+	}
+	return true
 }
 
 // rename gives the calls of a turn whose ids are invented, and the results that follow it, the ids that they had.
@@ -173,38 +274,6 @@ func restore(given, original []mmsp.Item) []mmsp.Item {
 		restored = append(thoughts, restored...)
 	}
 	return restored
-}
-
-func callKey(id string) string { return "call:" + id }
-
-// digests returns the keys of a turn by what it says, the surest first: with what it answers and, where it calls nothing,
-// by itself.
-func digests(before []mmsp.Message, message *mmsp.Message) []string {
-	digest := func(parts ...string) string {
-		sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-		return "turn:" + base64.RawURLEncoding.EncodeToString(sum[:])
-	}
-	text := saidText(message.ContentItems)
-	said := []string{text}
-	for _, call := range callsOf(message.ContentItems) {
-		said = append(said, call.Name, canonical(call.Arguments))
-	}
-	if len(said) == 1 && text == "" {
-		return nil
-	}
-	answers := said
-	if len(before) > 0 {
-		last := &before[len(before)-1]
-		for i := range last.ContentItems {
-			item := &last.ContentItems[i]
-			answers = append(answers, string(item.Type), item.Text, item.ToolCallID)
-		}
-	}
-	keys := []string{digest(answers...)}
-	if len(said) == 1 {
-		keys = append(keys, digest(text))
-	}
-	return slices.Compact(keys)
 }
 
 // saidText joins the texts of a turn: callers split and trim them as they like.
