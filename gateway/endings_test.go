@@ -586,3 +586,19 @@ func TestArrays(t *testing.T) {
 		}
 	}
 }
+
+// TestUnreadableProofs: what no envelope is, and not of the provider that is asked, is absent, and counted.
+func TestUnreadableProofs(t *testing.T) {
+	t.Parallel()
+	s := start(t, everywhere(table()), own("m", plays(nil, says("hi"), stops)))
+	for _, tt := range []struct{ path, body string }{
+		{"/v1/messages", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"nobody's"},{"type":"text","text":"b"}]},{"role":"user","content":"c"}]}`},
+		{"/v1/responses", `{"model":"m","input":[{"role":"user","content":"a"},{"type":"reasoning","summary":[],"encrypted_content":"mmsp1.broken"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}`},
+		{"/v1beta/models/m:generateContent", `{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"text":"b","thoughtSignature":"bm9ib2R5"}]},{"role":"user","parts":[{"text":"c"}]}]}`},
+	} {
+		before := s.metrics().Process.FidelityUnreadable
+		if got := s.send(s.request("POST", tt.path, tt.body)); got.status != 200 || s.metrics().Process.FidelityUnreadable != before+1 {
+			t.Errorf("%s: %d %s, %d counted", tt.path, got.status, got.body, s.metrics().Process.FidelityUnreadable-before)
+		}
+	}
+}

@@ -32,6 +32,7 @@ func (c *call) answerIngress() {
 		Caller: c.caller, Store: c.store, RequestID: c.id, Now: c.began,
 	}
 	request, err := asked.Read(c.r.Context(), env)
+	c.metrics.Unreadable(env.Unreadable)
 	if err == nil {
 		err = c.fits(request)
 	}

@@ -80,9 +80,20 @@ type Env struct {
 	Now       time.Time
 	// Asks reports whether the client of who answers makes anything of what a config says. Not every protocol needs it.
 	Asks func(*mmsp.Config) bool
+	// Unreadable counts the values of opaque fields that are neither an envelope nor of the provider that answers.
+	Unreadable int
 	// Fetch downloads the file at a URL, which stands at a path of the body. The error is an *mmsp.InvalidRequestError at
 	// the path, or that of ctx.
 	Fetch func(ctx context.Context, path, url string) (*File, error)
+}
+
+// Restore reads the value of an opaque field of a protocol, as carry.Restore does.
+func (e *Env) Restore(protocol carry.Protocol, value string) (carry.Envelope, bool) {
+	envelope, ok := carry.Restore(protocol, e.Peer, value)
+	if !ok && value != "" {
+		e.Unreadable++
+	}
+	return envelope, ok
 }
 
 // File is a file that the request names by URL.

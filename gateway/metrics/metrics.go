@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,6 +33,7 @@ type Metrics struct {
 	now         func() time.Time
 	log         *slog.Logger
 	openStreams func() int
+	unreadable  atomic.Int64
 	started     time.Time
 
 	mu      sync.Mutex
@@ -225,6 +227,9 @@ func (r *Request) end(outcome string, delta sums, more func(*series, *bucket)) {
 		more(s, b)
 	}
 }
+
+// Unreadable counts proofs of thinking that are as good as absent.
+func (m *Metrics) Unreadable(n int) { m.unreadable.Add(int64(n)) }
 
 // Refuse counts a request that never reached a model.
 func (m *Metrics) Refuse(kind RefusalKind) {

@@ -258,6 +258,7 @@ func TestSnapshotText(t *testing.T) {
 	m := Open(Options{Models: []string{"fast"}, Now: c.now, OpenStreams: func() int { return 3 }})
 	c.passMS(12345)
 	c.succeed(m, "fast", 90, 390, Tokens{Response: new(int64(6))})
+	m.Unreadable(2)
 	const counts = `"requests":1,"successes":1,"failures":0,"disconnects":0,"in_flight":0,"success_rate":1,` +
 		`"latency_ms":{"first_event":{"p50":90,"p90":90},"total":{"p50":390,"p90":390}},` +
 		`"tokens":{"prompt":0,"cached":0,"thoughts":0,"response":6},"tokens_out":6,"generation_ms":300,"tps":20,`
@@ -265,7 +266,7 @@ func TestSnapshotText(t *testing.T) {
 	want := `{"started_at":1800000000,"since":1800000000,"uptime_s":12,` + counts +
 		`"refused":{"unauthorized":0,"invalid_request":0,"unknown_model":0},"last_request_at":1800000012.345,"errors":[],` +
 		`"models":[{"id":"fast",` + counts + `"last_request_at":1800000012.345,"last_outcome":"success","last_error":null}],` +
-		`"process":{"goroutines":N,"heap_bytes":N,"rss_bytes":N,"open_upstream_streams":3}}`
+		`"process":{"goroutines":N,"heap_bytes":N,"rss_bytes":N,"open_upstream_streams":3,"fidelity_unreadable":2}}`
 	if got = strings.Replace(got, `"rss_bytes":0`, `"rss_bytes":N`, 1); got != want { // 0 where there is no /proc
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}

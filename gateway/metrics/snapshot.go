@@ -89,6 +89,8 @@ type Process struct {
 	HeapBytes           uint64 `json:"heap_bytes"`
 	RSSBytes            int64  `json:"rss_bytes"`
 	OpenUpstreamStreams int    `json:"open_upstream_streams"`
+	// FidelityUnreadable counts the proofs that callers brought and nobody here can read: they count as absent.
+	FidelityUnreadable int64 `json:"fidelity_unreadable"`
 }
 
 // Snapshot returns the counters as they are now.
@@ -199,6 +201,6 @@ func (m *Metrics) process() Process {
 		Goroutines:          runtime.NumGoroutine(),
 		HeapBytes:           heap[0].Value.Uint64(),
 		RSSBytes:            pages * int64(os.Getpagesize()),
-		OpenUpstreamStreams: m.openStreams(),
+		OpenUpstreamStreams: m.openStreams(), FidelityUnreadable: m.unreadable.Load(),
 	}
 }

@@ -41,7 +41,7 @@ func read(ctx context.Context, body *openaichat.Body, env *ingress.Env) (*ingres
 				}
 			}
 		case "assistant":
-			for _, p := range readAssistant(turn, i, env.Peer, &calls) {
+			for _, p := range readAssistant(turn, i, env, &calls) {
 				conversation.Add(mmsp.RoleAssistant, p.path, p.item)
 			}
 		case "tool":
@@ -146,7 +146,8 @@ func readResult(ctx context.Context, id string, parts []openaichat.TurnPart, env
 }
 
 // readAssistant returns the items of message i, in the order and with the proofs that they had when they were written.
-func readAssistant(turn *openaichat.Turn, i int, peer carry.Peer, calls *callsSoFar) []placed {
+func readAssistant(turn *openaichat.Turn, i int, env *ingress.Env, calls *callsSoFar) []placed {
+	peer := env.Peer
 	at := fmt.Sprintf("messages[%d]", i)
 	thinking := &strand{kind: "thinking", build: mmsp.Thinking}
 	thinking.text, thinking.path = turn.ReasoningContent, at+".reasoning_content"
@@ -201,7 +202,7 @@ func readAssistant(turn *openaichat.Turn, i int, peer carry.Peer, calls *callsSo
 			arguments = string(append(jsonscan.AppendString([]byte(`{"input":`), call.Input), '}'))
 		}
 		item := mmsp.ToolCall(call.ID, call.Name, arguments)
-		if e, ok := carry.Restore(carry.Chat, peer, call.ThoughtSignature); ok && e.Kind == "tool_call" {
+		if e, ok := env.Restore(carry.Chat, call.ThoughtSignature); ok && e.Kind == "tool_call" {
 			item.Fidelity = e.Fidelity
 		}
 		called.items = append(called.items, placed{call.Path, item})

@@ -184,7 +184,7 @@ func (r *reader) proof(part *genai.InputPart, kind string) (fidelity mmsp.Fideli
 			value = string(text)
 		}
 	}
-	e, ok := carry.Restore(carry.GenerateContent, r.env.Peer, value)
+	e, ok := r.env.Restore(carry.GenerateContent, value)
 	if !ok || e.Owner != nil {
 		return nil, false
 	}

@@ -171,7 +171,7 @@ func (r *reader) fetch(b *anthropic.BodyBlock) (*ingress.File, error) {
 // thinking adds an item with its proof, or a proof that belongs to a neighbour. A value that the provider cannot have
 // issued leaves the item without one.
 func (r *reader) thinking(path, text, value string) {
-	e, ok := carry.Restore(carry.Messages, r.env.Peer, value)
+	e, ok := r.env.Restore(carry.Messages, value)
 	item := mmsp.Thinking(text)
 	switch {
 	case !ok:

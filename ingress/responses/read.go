@@ -406,7 +406,7 @@ func (r *reading) think(i *openairesponses.BodyItem) {
 		texts[p] = parts[p].Text
 	}
 	item := mmsp.Thinking(strings.Join(texts, "\n\n"))
-	e, ok := carry.Restore(carry.Responses, r.env.Peer, i.EncryptedContent)
+	e, ok := r.env.Restore(carry.Responses, i.EncryptedContent)
 	switch {
 	case ok && e.Owner != nil && e.Owner.Previous:
 		if turn := r.turn(); turn != nil {
