@@ -473,3 +473,63 @@ func TestDialectsAreEndpoints(t *testing.T) {
 		}
 	}
 }
+
+// TestUnserved: what only the protocol's own provider serves is said to be lost, or refused where nothing may be.
+func TestUnserved(t *testing.T) {
+	t.Parallel()
+	rows := simulated(t)
+	strict := rows[0]
+	strict.ServerModelID, strict.Strict = "strict", true
+	s := start(t, everywhere(table(append(rows, strict)...)))
+	asks := map[string][2]string{ // what stands first in the body, and what of it is lost
+		"responses":       {`"include":["message.output_text.logprobs"],"moderation":{"model":"m"}`, "include (message.output_text.logprobs), moderation"},
+		"chatCompletions": {`"logprobs":true,"prompt_cache_options":{"mode":"explicit"}`, "logprobs, prompt_cache_options"},
+		"messages":        {`"container":"c","context_management":{"edits":[{"type":"clear_tool_uses_20250919"}]}`, "container, context_management"},
+		"generateContent": {`"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}],"labels":{"a":"b"}`, "safetySettings, labels"},
+	}
+	for i := range dialects {
+		d := &dialects[i]
+		ask := func(model string) answer {
+			return s.send(s.request("POST", d.path(model, false), strings.Replace(d.body(model, "hi", false), "{", "{"+asks[d.endpoint][0]+",", 1)))
+		}
+		lost := asks[d.endpoint][1]
+		if got := ask(rows[0].ServerModelID); got.status != 200 || got.header.Get("X-Mmsp-Dropped") != lost {
+			t.Errorf("%s: %d %q %s", d.endpoint, got.status, got.header.Get("X-Mmsp-Dropped"), got.body)
+		}
+		if got := ask("strict"); got.status != 400 || !strings.Contains(d.failure(t, got).message, lost) {
+			t.Errorf("%s, strict: %d %s", d.endpoint, got.status, got.body)
+		}
+	}
+}
+
+// TestUnknownFields: nothing is made of a field that nobody knows, and the log names it once for each protocol. What is known
+// and left alone is not among it.
+func TestUnknownFields(t *testing.T) {
+	t.Parallel()
+	s := start(t, everywhere(table()), own("m", plays(nil, says("hi"), stops)))
+	for i := range dialects {
+		d := &dialects[i]
+		known := map[string]string{
+			"responses": `"stream_options":{},"max_tool_calls":1,`, "chatCompletions": `"store":true,"safety_identifier":"u",`, "messages": `"diagnostics":{},"metadata":{},`, "generateContent": `"model":"models/m","store":false,`,
+		}[d.endpoint]
+		for range 2 {
+			body := strings.Replace(d.body("m", "hi", false), "{", `{"new\n`+strings.Repeat("w", 100)+`":{"a":1},"newer":null,`+known, 1)
+			if got := s.send(s.request("POST", d.path("m", false), body)); got.status != 200 || got.header.Get("X-Mmsp-Dropped") != "" {
+				t.Errorf("%s: %d %v %s", d.endpoint, got.status, got.header, got.body)
+			}
+		}
+	}
+	lines := s.json.with(`"msg":"an unknown field is ignored"`)
+	long, short := 0, 0
+	for _, line := range lines {
+		if strings.Contains(line, `"field":"new\n`+strings.Repeat("w", 60)+`"`) {
+			long++
+		}
+		if strings.Contains(line, `"field":"newer"`) {
+			short++
+		}
+	}
+	if len(lines) != 2*len(dialects) || long != len(dialects) || short != len(dialects) {
+		t.Error(strings.Join(lines, "\n"))
+	}
+}

@@ -108,6 +108,11 @@ func fit(config *mmsp.Config, r *row) (dropped []string) {
 		config.ThinkingLevel, config.ThinkingBudget = "", nil
 		dropped = append(dropped, "thinking_level")
 	}
+	// Other protocols cache by themselves. Callers have no word for it but that of Messages.
+	if r.peer.Protocol == carry.Messages && config.PromptCaching != "" && !r.asks(&mmsp.Config{PromptCaching: mmsp.CachingDisable}) {
+		config.PromptCaching = ""
+		dropped = append(dropped, "cache_control")
+	}
 	return dropped
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/gateway/metrics"
@@ -34,6 +35,7 @@ func (c *call) answerIngress() {
 	request, err := asked.Read(c.r.Context(), env)
 	c.metrics.Unreadable(env.Unreadable)
 	if err == nil {
+		c.tellUnknown(request.Unknown)
 		err = c.fits(request)
 	}
 	switch {
@@ -118,6 +120,32 @@ func (c *call) fits(request *ingress.Request) error {
 		return ingress.Invalid("model", fmt.Sprintf("the model %.200q makes vectors only", c.model))
 	}
 	return ingress.Invalid("model", fmt.Sprintf("the model %.200q makes no vectors", c.model))
+}
+
+// unknownFields are fields of requests that the log has named, each behind its protocol.
+type unknownFields struct {
+	sync.Mutex
+	told map[string]bool
+}
+
+// maxUnknownFields is how many the log names: callers make them up.
+const maxUnknownFields = 1024
+
+// tellUnknown has the log name fields of a request that its protocol does not know here, each once.
+func (c *call) tellUnknown(fields []string) {
+	c.unknown.Lock()
+	defer c.unknown.Unlock()
+	for _, field := range fields {
+		key := string(c.protocol.Name()) + " " + field
+		if c.unknown.told[key] || len(c.unknown.told) == maxUnknownFields {
+			continue
+		}
+		if c.unknown.told == nil {
+			c.unknown.told = map[string]bool{}
+		}
+		c.unknown.told[key] = true
+		c.log.Debug("an unknown field is ignored", "id", c.id, "protocol", c.protocol.Name(), "field", field)
+	}
 }
 
 // strict refuses what the row's callers are not to lose. A name may begin with the place in the body.

@@ -150,3 +150,45 @@ func TestHighTemperature(t *testing.T) {
 		}
 	}
 }
+
+// What the caller asks of the prompt's cache reaches the clients that have a word for it. It is said where nothing is made of
+// it, and how long it is to last where a provider caches by itself.
+func TestCacheControl(t *testing.T) {
+	var sent []string
+	models := messagesRows(t, &sent, func(_ *http.Request, body string) string {
+		return strings.Join(regexp.MustCompile(`"cache_control":\{[^}]*\}`).FindAllString(body, -1), " ")
+	})
+	strict := models[0]
+	strict.ServerModelID, strict.Strict = "strict", true
+	s := start(t, everywhere(table(append(models, strict)...)))
+	const (
+		short = `"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],`
+		long  = `"tools":[{"name":"f","input_schema":{},"cache_control":{"type":"ephemeral","ttl":"1h"}}],"cache_control":{"type":"ephemeral"},`
+	)
+	for _, row := range []struct {
+		model, asks   string
+		status        int
+		sent, dropped string
+	}{
+		{"ant-messages", "", 200, "", ""},
+		{"ant-messages", short, 200, "", "cache_control"},
+		{"ant-messages", long, 200, "", "cache_control"},
+		{"anthropic-official", "", 200, `"cache_control":{"type":"ephemeral"}`, ""},
+		{"anthropic-official", short, 200, `"cache_control":{"type":"ephemeral"}`, ""},
+		{"anthropic-official", long, 200, `"cache_control":{"type":"ephemeral","ttl":"1h"}`, ""},
+		{"openai-chat", short, 502, "", ""},
+		{"openai-chat", long, 502, "", "prompt_caching"},
+		{"openai-responses", short, 502, "", ""},
+		{"openai-responses", long, 502, "", "prompt_caching"},
+		{"google-genai", short, 502, "", ""},
+		{"google-genai", long, 502, "", "prompt_caching"},
+		{"strict", "", 200, "", ""},
+		{"strict", short, 400, "", ""},
+	} {
+		sent = nil
+		got := s.send(s.request("POST", "/v1/messages", `{"model":"`+row.model+`","max_tokens":99,`+row.asks+`"messages":[{"role":"user","content":"Hi"}]}`))
+		if got.status != row.status || strings.Join(sent, " ") != row.sent || got.header.Get("X-Mmsp-Dropped") != row.dropped {
+			t.Errorf("%s, %s: %d %q %v %s", row.model, row.asks, got.status, sent, got.header, got.body)
+		}
+	}
+}

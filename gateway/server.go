@@ -40,6 +40,7 @@ type Server struct {
 	store    carry.Store // what callers' protocols have no place for
 	draining atomic.Bool
 	streams  atomic.Int64 // open upstream streams
+	unknown  unknownFields
 
 	// ctx is what every request's context comes from; stop ends those that outlive the drain.
 	ctx  context.Context

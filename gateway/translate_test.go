@@ -204,6 +204,9 @@ func TestFit(t *testing.T) {
 		{"a budget that nobody hears", mmsp.Config{ThinkingBudget: new(int64(9000))}, "openai-chat", `{} thinking_level`},
 		{"a free budget", mmsp.Config{ThinkingBudget: new(int64(-1))}, "openai-chat", `{"thinking_budget":-1}`},
 		{"a level", mmsp.Config{ThinkingLevel: mmsp.ThinkingHigh}, "openai-chat-vllm-adapter", `{"thinking_level":"high"}`},
+		{"a cache that is there", mmsp.Config{PromptCaching: mmsp.CachingEnhance}, "anthropic-official", `{"prompt_caching":"enhance"}`},
+		{"a cache that nobody can ask for", mmsp.Config{PromptCaching: mmsp.CachingEnhance}, "ant-messages", `{} cache_control`},
+		{"a cache of the provider's own", mmsp.Config{PromptCaching: mmsp.CachingEnable}, "openai-official", `{"prompt_caching":"enable"}`},
 	} {
 		s, err := newState(&config.Config{Models: []config.Model{{ServerModelID: "m", ModelID: "m", ClientType: tt.clientType, APIKey: mmsp.NewSecret("k")}}}, nil, nil)
 		if err != nil {

@@ -129,6 +129,8 @@ type Request struct {
 	// Dropped names what the request holds and no provider is asked for, such as `tools[2] (web_search)`. The caller is
 	// told; where the model's row is strict, the request is refused.
 	Dropped []string
+	// Unknown are fields that the protocol does not know here, and that nothing is made of.
+	Unknown []string
 	// Allowed are the tools that may be called, where the request restricts them; nil: all of Config.Tools.
 	Allowed []string
 	// Betas are what the caller asks for of Anthropic's API before it is for everyone, and what providers of that protocol are

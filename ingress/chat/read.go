@@ -20,6 +20,13 @@ func read(ctx context.Context, body *openaichat.Body, env *ingress.Env) (*ingres
 	if err := readConfig(body, request); err != nil {
 		return nil, err
 	}
+	switch {
+	case body.AsksPictures == "":
+	case env.Asks(&mmsp.Config{ImageConfig: &mmsp.ImageConfig{}}):
+		request.Config.ImageConfig = &mmsp.ImageConfig{}
+	default:
+		request.Dropped = append(request.Dropped, body.AsksPictures+" (image)")
+	}
 	var conversation ingress.Conversation
 	var calls callsSoFar
 	for i := range body.Messages {
@@ -302,7 +309,7 @@ func readConfig(body *openaichat.Body, request *ingress.Request) error {
 			config.ResponseFormat = &mmsp.ResponseFormat{Type: f.Type, Name: s.Name, Description: s.Description, Schema: s.Schema, Strict: s.Strict}
 		}
 	}
-	request.Dropped = append(request.Dropped, body.Unserved...)
+	request.Dropped, request.Unknown = append(request.Dropped, body.Unserved...), body.Unknown
 
 	named := map[string]bool{}
 	for _, list := range [][]openaichat.ToolSpec{body.Tools, body.Functions} {

@@ -26,7 +26,10 @@ var (
 )
 
 func envFor(peer carry.Peer) *ingress.Env {
-	return &ingress.Env{Peer: peer, RequestID: "req_a1", Now: time.Unix(1790000000, 0), Fetch: ingresstest.Fetch}
+	return &ingress.Env{
+		Peer: peer, RequestID: "req_a1", Now: time.Unix(1790000000, 0), Fetch: ingresstest.Fetch,
+		Asks: func(*mmsp.Config) bool { return peer == geminiPeer },
+	}
 }
 
 // ask parses and reads a body as the gateway does.
@@ -55,7 +58,7 @@ func show(r *ingress.Request) string {
 	for _, list := range []struct {
 		name  string
 		texts []string
-	}{{"dropped", r.Dropped}, {"allowed", r.Allowed}, {"tools at", r.ToolPaths}} {
+	}{{"dropped", r.Dropped}, {"unknown", r.Unknown}, {"allowed", r.Allowed}, {"tools at", r.ToolPaths}} {
 		if list.texts != nil {
 			b = append(append(append(append(b, list.name...), ' '), strings.Join(list.texts, ", ")...), '\n')
 		}
@@ -72,7 +75,7 @@ func TestRead(t *testing.T) {
 		peer       carry.Peer
 		want       string
 	}{
-		{"text", `{"model":"m",` + hi + `,"unknown":{"a":[1]}}`, chatPeer, user},
+		{"text", `{"model":"m",` + hi + `,"new":{"a":[1]}}`, chatPeer, user + "unknown new\n"},
 		{"null is absent", `{"model":"m",` + hi + `,"tools":null,"tool_choice":null,"stop":null,"n":null,"response_format":null,"metadata":null,"stream":null,"functions":null,"function_call":null,"logit_bias":null}`, chatPeer, user},
 		{
 			"system anywhere",
@@ -163,7 +166,7 @@ func TestRead(t *testing.T) {
 		{
 			"the config",
 			`{"model":"m",` + hi + `,"max_tokens":7,"max_completion_tokens":8,"temperature":0,"top_p":0.5,"presence_penalty":-2,"frequency_penalty":2,"seed":-3,"stop":["a","b"],"parallel_tool_calls":false,"reasoning_effort":"minimal","verbosity":"low","service_tier":"on_demand","prompt_cache_key":"k","user":"u","safety_identifier":"s","metadata":{"k":"v"},` +
-				`"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"d","schema":{"type":"object"},"strict":true}},"n":1,"logprobs":false,"top_logprobs":0,"logit_bias":{},"store":true,"modalities":["text"]}`,
+				`"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"d","schema":{"type":"object"},"strict":true}},"n":1,"logprobs":false,"top_logprobs":0,"logit_bias":{},"store":true,"modalities":["text"],"audio":null,"moderation":{},"prompt_cache_options":{"mode":null},"prompt_cache_retention":"in_memory"}`,
 			chatPeer,
 			user + `config {"max_tokens":8,"temperature":0,"top_p":0.5,"stop_sequences":["a","b"],"seed":-3,"presence_penalty":-2,"frequency_penalty":2,"parallel_tool_calls":false,"response_format":{"type":"json_schema","name":"n","description":"d","schema":{"type":"object"},"strict":true},` +
 				`"thinking_level":"low","thinking_summary":true,"verbosity":"low","service_tier":"on_demand","prompt_cache_key":"k","user":"u","metadata":{"k":"v"}}` + "\ndropped reasoning_effort (minimal)\n",
@@ -174,6 +177,13 @@ func TestRead(t *testing.T) {
 			chatPeer,
 			user + `config {"max_tokens":7,"stop_sequences":["x"],"response_format":{"type":"json_object"},"thinking_level":"none","user":"s"}` + "\ndropped logprobs, top_logprobs, logit_bias, prediction, web_search_options\n",
 		},
+		{
+			"what nobody but OpenAI has",
+			`{"model":"m",` + hi + `,"audio":{"voice":"alloy","format":"wav"},"moderation":{"model":"omni-moderation-latest"},"prompt_cache_options":{"mode":"explicit"},"prompt_cache_retention":"24h"}`,
+			responsesPeer, user + "dropped audio, moderation, prompt_cache_options, prompt_cache_retention\n",
+		},
+		{"pictures", `{"model":"m",` + hi + `,"modalities":["text","image"]}`, geminiPeer, user + `config {"image_config":{}}` + "\n"},
+		{"pictures that nobody makes", `{"model":"m",` + hi + `,"modalities":["text","image"]}`, chatPeer, user + "dropped modalities[1] (image)\n"},
 		{
 			"tools",
 			`{"model":"m",` + hi + `,"tools":[{"type":"web_search"},{"type":"function","function":{"name":"f","parameters":{"type":"object","$schema":"s"},"strict":true}},{"type":"custom","custom":{"name":"p","description":"d","format":{"type":"grammar","grammar":{"syntax":"lark","definition":"start: /x/"}}}},{"function":{"name":"g"}}],"tool_choice":"required"}`,
@@ -292,6 +302,10 @@ func TestReadRefuses(t *testing.T) {
 		{with(`"verbosity":"x"`), "verbosity", "one of low"},
 		{with(`"service_tier":1`), "service_tier", "a string"},
 		{with(`"modalities":["text","audio"]`), "modalities[1]", "sound"},
+		{with(`"prediction":"x"`), "prediction", "an object"},
+		{with(`"web_search_options":true`), "web_search_options", "an object"},
+		{with(`"prompt_cache_retention":"1h"`), "prompt_cache_retention", "one of in_memory"},
+		{with(`"store":1`), "store", "true or false"},
 		{with(`"metadata":{"a":1}`), "metadata.a", "a string"},
 		{with(`"metadata":"x"`), "metadata", "an object"},
 		{with(`"metadata":{"a":"` + strings.Repeat("é", 513) + `"}`), "metadata.a", "at most 512"},

@@ -44,7 +44,7 @@ func (c call) Counts() bool  { return false }
 
 // Read turns the body into MMSP's terms.
 func (c call) Read(context.Context, *ingress.Env) (*ingress.Request, error) {
-	request := &ingress.Request{Embeds: true}
+	request := &ingress.Request{Embeds: true, Unknown: c.body.Unknown}
 	for i, input := range c.body.Input {
 		path := "input"
 		if !c.body.Single {

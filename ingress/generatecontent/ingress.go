@@ -84,11 +84,11 @@ func (c *call) route(address *url.URL) error {
 type call struct {
 	model      string
 	verb       string
-	body       *genai.Body            // of a request for an answer or a count
-	embeddings []genai.InputEmbedding // of a request for vectors
-	events     bool                   // a stream is server-sent events; else it is an array
-	env        *ingress.Env           // since Read
-	encoder                           // of the answer
+	body       *genai.Body          // of a request for an answer or a count
+	embeddings *genai.EmbeddingBody // of a request for vectors
+	events     bool                 // a stream is server-sent events; else it is an array
+	env        *ingress.Env         // since Read
+	encoder                         // of the answer
 }
 
 func (c *call) Model() string { return c.model }

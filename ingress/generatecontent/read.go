@@ -53,7 +53,7 @@ type pendingCall struct {
 
 func (c *call) readBody(ctx context.Context) (*ingress.Request, error) {
 	body := c.body
-	r := &reader{ctx: ctx, env: c.env, known: map[string]bool{}, invented: map[string]bool{}, dropped: slices.Concat(body.Hosted, body.Generation.Ignored)}
+	r := &reader{ctx: ctx, env: c.env, known: map[string]bool{}, invented: map[string]bool{}, dropped: slices.Concat(body.Hosted, body.Unserved)}
 	for _, text := range body.System {
 		r.conversation.System(text)
 	}
@@ -68,7 +68,7 @@ func (c *call) readBody(ctx context.Context) (*ingress.Request, error) {
 	}
 	request := &ingress.Request{
 		Messages: r.conversation.Messages, Paths: r.conversation.Paths, Dropped: r.dropped,
-		Invented: r.invented,
+		Invented: r.invented, Unknown: body.Unknown,
 	}
 	c.showsThoughts = body.Generation.IncludeThoughts == nil || *body.Generation.IncludeThoughts
 	c.readConfig(request)
@@ -80,7 +80,6 @@ func (c *call) readBody(ctx context.Context) (*ingress.Request, error) {
 func (r *reader) turn(number int, turn *genai.Turn) error {
 	for i := range turn.Parts {
 		part := &turn.Parts[i]
-		r.dropped = append(r.dropped, part.Ignored...)
 		if part.Kind == "functionCall" && turn.Role != "model" {
 			return ingress.Invalid(part.Path+".functionCall", "a call stands in a turn of the model")
 		}
@@ -438,10 +437,10 @@ func (c *call) readTools(request *ingress.Request) error {
 
 // readEmbeddings makes a message of each content to embed.
 func (c *call) readEmbeddings(ctx context.Context) (*ingress.Request, error) {
-	request := &ingress.Request{Embeds: true}
+	request := &ingress.Request{Embeds: true, Dropped: c.embeddings.Unserved, Unknown: c.embeddings.Unknown}
 	var dimensions *int64
-	for i := range c.embeddings {
-		e := &c.embeddings[i]
+	for i := range c.embeddings.Requests {
+		e := &c.embeddings.Requests[i]
 		at := func(name string) string { return strings.TrimPrefix(e.Path+"."+name, ".") }
 		if e.Model != "" && e.Model != c.model && strings.TrimPrefix(e.Model, "models/") != strings.TrimPrefix(c.model, "models/") {
 			return nil, ingress.Invalid(at("model"), "the address of the request names another model")
@@ -465,7 +464,6 @@ func (c *call) readEmbeddings(ctx context.Context) (*ingress.Request, error) {
 		}
 		request.Messages = append(request.Messages, r.conversation.Messages...)
 		request.Paths = append(request.Paths, r.conversation.Paths...)
-		request.Dropped = append(request.Dropped, e.Ignored...)
 	}
 	if dimensions != nil {
 		request.Config.EmbeddingConfig = &mmsp.EmbeddingConfig{Dimensions: dimensions}

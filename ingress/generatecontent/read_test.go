@@ -102,7 +102,7 @@ tools: tools.function_declarations`,
 			{"inlineData":{"mimeType":"image/png","data":"iVBORw=="}},
 			{"inline_data":{"mime_type":"application/pdf","data":"-_8","display_name":"a.pdf"}},
 			{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a"}},
-			{"fileData":{"fileUri":"https://example.com/a.JPG"},"videoMetadata":{}},
+			{"fileData":{"fileUri":"https://example.com/a.JPG"},"videoMetadata":{"fps":2}},
 			{"fileData":{"fileUri":"https://files.test/a.pdf"}},{"file_data":{"mime_type":"text/markdown","file_uri":"https://files.test/a.txt","display_name":"b.md"}}]}]}`,
 			`{"role":"user","content_items":[{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="},{"type":"inline_data.done","data":"+/8=","mime_type":"application/pdf","filename":"a.pdf"},{"type":"image_url.done","image_url":"https://example.com/a"},{"type":"image_url.done","image_url":"https://example.com/a.JPG"},{"type":"inline_data.done","data":"JVBERi0=","mime_type":"application/pdf","filename":"a.pdf"},{"type":"inline_data.done","data":"aGk=","mime_type":"text/markdown","filename":"b.md"}]} @contents[0].parts[0] contents[0].parts[1] contents[0].parts[2] contents[0].parts[3] contents[0].parts[4] contents[0].parts[5]
 dropped: contents[0].parts[3].videoMetadata`,
@@ -211,12 +211,19 @@ tools: tools[0].functionDeclarations[0] | tools[0].functionDeclarations[1]`,
 		},
 		{"auto of nothing", openai, `{` + contents + `,"toolConfig":{"functionCallingConfig":{"mode":"AUTO"},"retrievalConfig":{}}}`, hi},
 		{
-			"the whole config", openai, `{` + contents + `,"serviceTier":"standard","labels":{"a":"b"},"store":false,"safetySettings":[{}],"generationConfig":{
+			"the whole config", openai, `{` + contents + `,"serviceTier":"standard","labels":{},"store":false,"safetySettings":[],"new":1,"generationConfig":{
 			"temperature":0.5,"topP":0.9,"topK":40.0,"candidateCount":1,"maxOutputTokens":100,"stopSequences":["x"],"seed":-7,"presencePenalty":0.1,"frequencyPenalty":-0.1,
 			"responseLogprobs":true,"logprobs":3,"responseMimeType":"application/json","responseModalities":["text","IMAGE"],"mediaResolution":"MEDIA_RESOLUTION_LOW",
 			"imageConfig":{"aspectRatio":"1:1","image_size":"2K"},"thinkingConfig":{"includeThoughts":true,"thinkingBudget":-1,"thinkingLevel":"minimal"}}}`,
 			hi + `{"max_tokens":100,"temperature":0.5,"top_p":0.9,"top_k":40,"stop_sequences":["x"],"seed":-7,"presence_penalty":0.1,"frequency_penalty":-0.1,"response_format":{"type":"json_object"},"thinking_level":"low","thinking_budget":-1,"thinking_summary":true,"service_tier":"default"}
-dropped: generationConfig.responseLogprobs | generationConfig.mediaResolution | generationConfig.responseModalities[1] (IMAGE) | generationConfig.imageConfig`,
+dropped: generationConfig.responseLogprobs | generationConfig.logprobs | generationConfig.mediaResolution | generationConfig.responseModalities[1] (IMAGE) | generationConfig.imageConfig`,
+		},
+		{
+			"what nobody but Google has", openai, `{` + contents + `,"model":"models/m","safety_settings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}],"labels":{"a":"b"},"store":true,"continuationToken":"t",
+			"tools":[{"functionDeclarations":[{"name":"f","response":{"type":"STRING"},"behavior":"BLOCKING"}]}],"generationConfig":{"routingConfig":{"autoMode":{}},"audioTimestamp":true,"enableEnhancedCivicAnswers":false,"translationConfig":{"targetLanguageCode":"de"}}}`,
+			hi + `{"tools":[{"name":"f"}]}
+tools: tools[0].functionDeclarations[0]
+dropped: safety_settings | labels | store | continuationToken | tools[0].functionDeclarations[0].response | generationConfig.audioTimestamp | generationConfig.translationConfig`,
 		},
 		{"nothing said", openai, `{` + contents + `,"generationConfig":{"temperature":null,"candidateCount":null,"responseMimeType":"text/plain","responseLogprobs":false,"thinkingConfig":{"thinkingLevel":"THINKING_LEVEL_UNSPECIFIED"},"imageConfig":{}},"tools":null,"toolConfig":null,"systemInstruction":null,"cachedContent":null,"serviceTier":null}`, hi},
 		{
@@ -329,6 +336,10 @@ func TestReadRefuses(t *testing.T) {
 		{"generateContent", `{` + contents + `,"generationConfig":{"thinkingConfig":{"thinkingBudget":-2}}}`, "generationConfig.thinkingConfig.thinkingBudget", "from -1"},
 		{"generateContent", `{` + contents + `,"generationConfig":{"speechConfig":{"voiceConfig":{"replicatedVoiceConfig":{}}}}}`, "generationConfig.speechConfig.voiceConfig.prebuiltVoiceConfig.voiceName", "voice"},
 		{"streamGenerateContent?alt=proto", `{` + contents + `}`, "alt", "sse"},
+		{"generateContent", `{` + contents + `,"safetySettings":"OFF"}`, "safetySettings", "a list or an object"},
+		{"generateContent", `{` + contents + `,"labels":[]}`, "labels", "an object"},
+		{"generateContent", `{` + contents + `,"store":"yes"}`, "store", "true or false"},
+		{"generateContent", `{` + contents + `,"generationConfig":{"logprobs":21}}`, "generationConfig.logprobs", "from 0 to 20"},
 		{"countTokens", `{}`, "contents", "at least one"},
 		{"countTokens", `{"generateContentRequest":{}}`, "generateContentRequest.contents", "at least one"},
 		{"countTokens", `{` + contents + `,"generateContentRequest":{` + contents + `}}`, "contents", "exclude"},

@@ -32,7 +32,7 @@ func (c *call) Read(ctx context.Context, env *ingress.Env) (*ingress.Request, er
 		return nil, ingress.Invalid("messages", "at least one message with content is wanted")
 	}
 	request := &ingress.Request{
-		Messages: turns, Paths: r.conversation.Paths, Dropped: r.dropped, Betas: c.betas,
+		Messages: turns, Paths: r.conversation.Paths, Dropped: append(r.dropped, c.body.Unserved...), Unknown: c.body.Unknown, Betas: c.betas,
 	}
 	request.Config.SystemPrompt = r.conversation.SystemPrompt()
 	return request, readConfig(c.body, env.Peer, request)
@@ -298,6 +298,7 @@ func readConfig(b *anthropic.Body, peer carry.Peer, request *ingress.Request) er
 	config.StopSequences = b.StopSequences
 	config.User = b.UserID
 	config.FastMode = b.Speed == "fast"
+	config.PromptCaching = map[string]mmsp.PromptCaching{"5m": mmsp.CachingEnable, "1h": mmsp.CachingEnhance}[b.CacheTTL]
 	if b.ServiceTier != "auto" {
 		config.ServiceTier = b.ServiceTier
 	}
@@ -323,9 +324,6 @@ func readConfig(b *anthropic.Body, peer carry.Peer, request *ingress.Request) er
 	}
 	if f := b.Format; f != nil {
 		config.ResponseFormat = &mmsp.ResponseFormat{Type: f.Type, Schema: f.Schema}
-	}
-	if b.MCPServers > 0 {
-		request.Dropped = append(request.Dropped, "mcp_servers")
 	}
 	return readTools(b, request)
 }

@@ -85,16 +85,17 @@ func TestReadMessages(t *testing.T) {
 		},
 		{
 			"pictures and documents",
-			turn("user", `[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO\nRw"}},{"type":"image","source":{"type":"url","url":"https://a.test/b.png"}},`+
+			turn("user", `[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO\nRw"},"transformations":{"oversized":"resize"}},{"type":"image","source":{"type":"url","url":"https://a.test/b.png"},"transformations":{}},`+
 				`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"-_8"},"title":"a.pdf","citations":{"enabled":true}},`+
-				`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"plain"},"context":"about it"},`+
+				`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"plain"},"context":"about it","citations":{"enabled":false}},`+
 				`{"type":"document","source":{"type":"content","content":[{"type":"text","text":"one"},{"type":"image","source":{"type":"url","url":"data:image/png;base64,aQ=="}},{"type":"text","text":"two"}]}},`+
 				`{"type":"document","source":{"type":"content","content":"three"}}]`),
 			`[{"role":"user","content_items":[{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="},{"type":"image_url.done","image_url":"https://a.test/b.png"},` +
 				`{"type":"inline_data.done","data":"+/8=","mime_type":"application/pdf","filename":"a.pdf"},` +
 				`{"type":"text.done","text":"about it"},{"type":"inline_data.done","data":"cGxhaW4=","mime_type":"text/plain"},` +
 				`{"type":"inline_data.done","data":"b25lCnR3bw==","mime_type":"text/plain"},{"type":"image_url.done","image_url":"data:image/png;base64,aQ=="},` +
-				`{"type":"inline_data.done","data":"dGhyZWU=","mime_type":"text/plain"}]}]`, "",
+				`{"type":"inline_data.done","data":"dGhyZWU=","mime_type":"text/plain"}]}]`,
+			"messages[0].content[0].transformations, messages[0].content[2].citations",
 		},
 		{
 			"documents by URL",
@@ -205,12 +206,20 @@ func TestReadConfig(t *testing.T) {
 		},
 		{
 			"nulls and what nobody knows",
-			`"temperature":null,"stream":null,"system":null,"tools":null,"tool_choice":null,"thinking":null,"metadata":{"user_id":null},"stop_sequences":null,"container":{"skills":[]},"context_management":{"edits":[]},"inference_geo":"eu","diagnostics":{},"new":1`,
+			`"temperature":null,"stream":null,"system":null,"tools":null,"tool_choice":null,"thinking":null,"metadata":{"user_id":null},"stop_sequences":null,"cache_control":null,"container":{"skills":[]},"context_management":{"edits":[]},"inference_geo":null,"fallbacks":[],"thread":null,"diagnostics":{},"new":1`,
 			`{"max_tokens":9}`, "",
 		},
 		{"who asks, and how fast", `"metadata":{"user_id":"u"},"service_tier":"standard_only","speed":"fast"`, `{"max_tokens":9,"fast_mode":true,"service_tier":"standard_only","user":"u"}`, ""},
 		{"defaults", `"service_tier":"auto","speed":"standard","mcp_servers":[]`, `{"max_tokens":9}`, ""},
-		{"servers of tools", `"mcp_servers":[{"type":"url"}]`, `{"max_tokens":9}`, "mcp_servers"},
+		{
+			"what only the provider has", `"container":"c","context_management":{"edits":[{"type":"clear_tool_uses_20250919"}]},"mcp_servers":[{"type":"url"}],"inference_geo":"us","compaction":{"type":"summarize"},"fallbacks":"default","output_config":{"task_budget":{"type":"tokens","total":9}}`,
+			`{"max_tokens":9}`, "container, context_management, mcp_servers, inference_geo, compaction, fallbacks, output_config.task_budget",
+		},
+		{"a container with skills", `"container":{"skills":[{"type":"anthropic","skill_id":"pdf"}]}`, `{"max_tokens":9}`, "container"},
+		{"the cache", `"cache_control":{"type":"ephemeral"}`, `{"max_tokens":9,"prompt_caching":"enable"}`, ""},
+		{"the cache for long", `"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral","ttl":"1h","scope":"global"}}],"cache_control":{"type":"ephemeral","ttl":"5m"}`, `{"max_tokens":9,"system_prompt":"s","prompt_caching":"enhance"}`, ""},
+		{"the cache up to a hosted tool", `"tools":[{"type":"bash_20250124","name":"bash","cache_control":{"type":"ephemeral","ttl":"1h"}}]`, `{"max_tokens":9,"prompt_caching":"enhance"}`, "tools[0] (bash_20250124)"},
+		{"examples of a tool's input", `"tools":[{"name":"f","input_schema":{},"input_examples":[{"a":1}]}]`, `{"max_tokens":9,"tools":[{"name":"f","description":"","parameters":{}}]}`, "tools[0].input_examples"},
 		{"a budget", `"max_tokens":4096,"thinking":{"type":"enabled","budget_tokens":2048}`, `{"max_tokens":4096,"thinking_budget":2048,"thinking_summary":true}`, ""},
 		{"a hidden budget", `"max_tokens":4096,"thinking":{"type":"enabled","budget_tokens":2048,"display":"omitted"}`, `{"max_tokens":4096,"thinking_budget":2048,"thinking_summary":false}`, ""},
 		{"no thinking", `"thinking":{"type":"disabled"},"output_config":{"effort":"max"}`, `{"max_tokens":9,"thinking_level":"none"}`, "output_config.effort"},
@@ -226,10 +235,10 @@ func TestReadConfig(t *testing.T) {
 		},
 		{
 			"tools", `"tools":[{"type":"web_search_20250305","name":"web_search","max_uses":5},` + weather + `,{"type":"custom","name":"b","input_schema":{}},{"type":"bash_20250124","name":"bash"}],"tool_choice":{"type":"tool","name":"weather","disable_parallel_tool_use":true}`,
-			`{"max_tokens":9,"tools":[{"name":"weather","description":"d","parameters":{"type":"object","b":1,"a":2},"strict":true},{"name":"b","description":"","parameters":{}}],"tool_choice":["weather"],"parallel_tool_calls":false}`,
+			`{"max_tokens":9,"tools":[{"name":"weather","description":"d","parameters":{"type":"object","b":1,"a":2},"strict":true},{"name":"b","description":"","parameters":{}}],"tool_choice":["weather"],"parallel_tool_calls":false,"prompt_caching":"enable"}`,
 			"tools[0] (web_search_20250305), tools[3] (bash_20250124)",
 		},
-		{"any tool", `"tools":[` + weather + `],"tool_choice":{"type":"any"}`, `{"max_tokens":9,"tools":[{"name":"weather","description":"d","parameters":{"type":"object","b":1,"a":2},"strict":true}],"tool_choice":"required"}`, ""},
+		{"any tool", `"tools":[` + weather + `],"tool_choice":{"type":"any"}`, `{"max_tokens":9,"tools":[{"name":"weather","description":"d","parameters":{"type":"object","b":1,"a":2},"strict":true}],"tool_choice":"required","prompt_caching":"enable"}`, ""},
 		{"no tool is left", `"tools":[{"type":"bash_20250124","name":"bash"}],"tool_choice":{"type":"auto"}`, `{"max_tokens":9}`, "tools[0] (bash_20250124)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -309,6 +318,17 @@ func TestBadRequests(t *testing.T) {
 		{field(`"tool_choice":{"type":"tool","name":"f"}`), `tool_choice.name there is no tool "f"`},
 		{field(`"tool_choice":{"type":"any"}`), "tool_choice there is no tool that could be called"},
 		{field(`"tools":[{"type":"web_search_20250305","name":"web_search"}],"tool_choice":{"type":"tool","name":"web_search"}`), `tool_choice.name "web_search" is a tool that a provider runs or defines, which is not possible here`},
+		{field(`"cache_control":"ephemeral"`), "cache_control an object is wanted"},
+		{field(`"cache_control":{"type":"persistent"}`), "cache_control.type one of ephemeral is wanted"},
+		{field(`"system":[{"type":"text","text":"s","cache_control":{"ttl":"5m"}}]`), "system[0].cache_control.type is required"},
+		{field(`"tools":[{"name":"f","input_schema":{},"cache_control":{"type":"ephemeral","ttl":"2h"}}]`), "tools[0].cache_control.ttl one of 5m, 1h is wanted"},
+		{turn("user", `[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"a","cache_control":true}]}]`), "messages[0].content[0].content[0].cache_control an object is wanted"},
+		{turn("assistant", `[{"type":"web_search_tool_result","cache_control":[]}]`), "messages[0].content[0].cache_control an object is wanted"},
+		{field(`"container":7`), "container a string or an object is wanted"},
+		{field(`"context_management":[]`), "context_management an object is wanted"},
+		{field(`"mcp_servers":{}`), "mcp_servers a list is wanted"},
+		{field(`"inference_geo":true`), "inference_geo a string is wanted"},
+		{field(`"thread":{"type":"continue","previous_message_id":"msg_1"}`), "thread conversations that a provider holds are not known here; send all messages"},
 		{field(`"service_tier":"priority"`), "service_tier one of auto, standard_only is wanted"},
 	} {
 		c, err := parse("/v1/messages", test.body)
@@ -419,7 +439,7 @@ func TestUnknownKeys(t *testing.T) {
 		`{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}]},{"role":"system","content":[{"type":"text","text":"s"}]},` +
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"e"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aQ=="}}]},{"type":"text","text":"f"}]}],` +
 		`"tools":[{"name":"f","input_schema":{"type":"object"}},{"type":"web_search_20250305","name":"web_search"}],"tool_choice":{"type":"auto"},` +
-		`"thinking":{"type":"enabled","budget_tokens":2048},"output_config":{"effort":"low","format":{"type":"json_schema","schema":{"type":"object"}}},"metadata":{"user_id":"u"},"mcp_servers":[{}]}`
+		`"thinking":{"type":"enabled","budget_tokens":2048},"output_config":{"effort":"low","format":{"type":"json_schema","schema":{"type":"object"}}},"metadata":{"user_id":"u"},"mcp_servers":[{"type":"url"}]}`
 	var plain map[string]any
 	if err := json.Unmarshal([]byte(body), &plain); err != nil {
 		t.Fatal(err)
@@ -443,10 +463,11 @@ func TestUnknownKeys(t *testing.T) {
 		}
 		return v
 	}
+	sorted := text(t, plain) // as the other is
 	strewn := text(t, strew(plain))
 	for _, path := range []string{"/v1/messages", "/v1/messages/count_tokens?beta=true"} {
 		var want string
-		for _, body := range []string{body, strewn} {
+		for _, body := range []string{sorted, strewn} {
 			if strings.Contains(path, "count") {
 				body = strings.Replace(body, `"max_tokens":4096,`, "", 1)
 			}

@@ -6,6 +6,7 @@ package responses
 import (
 	"crypto/rand"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,6 +52,9 @@ type call struct {
 	writer
 }
 
+// includeProofs is the one word of include that asks for what is there.
+const includeProofs = "reasoning.encrypted_content"
+
 // Parse reads a request to /responses or to /responses/input_tokens.
 func (p *protocol) Parse(r *http.Request, body []byte) (ingress.Call, error) {
 	b, err := openairesponses.ReadBody(body)
@@ -73,10 +77,7 @@ func (p *protocol) Parse(r *http.Request, body []byte) (ingress.Call, error) {
 		protocol: p, body: b, id: p.newID("resp_"),
 		counts: strings.HasSuffix(r.URL.Path, "/input_tokens"),
 		part:   openairesponses.PartSummaryText,
-		proofs: b.Include == nil,
-	}
-	for _, word := range b.Include {
-		c.proofs = c.proofs || word == "reasoning.encrypted_content"
+		proofs: b.Include == nil || slices.Contains(b.Include, includeProofs),
 	}
 	if r.Header.Get("x-mmsp-reasoning") == "raw" {
 		c.part, c.open = openairesponses.PartReasoningText, r.Header.Get("OpenResponses-Version") != ""

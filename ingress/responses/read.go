@@ -129,6 +129,12 @@ func (r *reading) configure(config *mmsp.Config) {
 	if b.TopLogprobs != nil && *b.TopLogprobs > 0 {
 		r.drop("top_logprobs", fmt.Sprint(*b.TopLogprobs))
 	}
+	for _, word := range b.Include {
+		if word != includeProofs {
+			r.drop("include", fmt.Sprintf("%.64s", word))
+		}
+	}
+	r.request.Dropped, r.request.Unknown = append(r.request.Dropped, b.Unserved...), b.Unknown
 }
 
 func (r *reading) drop(path, what string) {

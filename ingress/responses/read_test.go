@@ -30,7 +30,7 @@ func described(r *ingress.Request) (lines []string) {
 	for _, list := range []struct {
 		name  string
 		words []string
-	}{{"tools", r.ToolPaths}, {"dropped", r.Dropped}, {"allowed", r.Allowed}} {
+	}{{"tools", r.ToolPaths}, {"dropped", r.Dropped}, {"unknown", r.Unknown}, {"allowed", r.Allowed}} {
 		if list.words != nil {
 			lines = append(lines, list.name+" "+strings.Join(list.words, ", "))
 		}
@@ -51,7 +51,14 @@ func TestRead(t *testing.T) {
 		{"a text", `"input":"Hi"`, chatPeer, []string{user("input", "Hi")}},
 		{"nulls", `"input":"Hi","instructions":null,"tools":null,"tool_choice":null,"reasoning":null,"text":null,"metadata":null,"include":null,"store":null,"stream":null,
 			"conversation":null,"background":null,"prompt":null,"previous_response_id":null,"temperature":null,"stream_options":null,"user":null`, chatPeer, []string{user("input", "Hi")}},
-		{"unknown fields", `"input":"Hi","client_metadata":{"a":1},"moderation":3`, chatPeer, []string{user("input", "Hi")}},
+		{"unknown fields", `"input":"Hi","client_metadata":{"a":1},"new":3`, chatPeer, []string{user("input", "Hi"), "unknown client_metadata, new"}},
+		{"defaults", `"input":"Hi","include":["reasoning.encrypted_content"],"prompt_cache_retention":"in_memory","prompt_cache_options":{},"moderation":null,"context_management":[],"max_tool_calls":3,
+			"stream_options":{"include_obfuscation":false},"reasoning":{"context":"auto","mode":"standard"}`, chatPeer, []string{user("input", "Hi")}},
+		{"what nobody but OpenAI has", `"input":"Hi","include":["message.output_text.logprobs","reasoning.encrypted_content","web_search_call.action.sources"],"prompt_cache_retention":"24h",
+			"prompt_cache_options":{"mode":"explicit"},"moderation":{"model":"omni-moderation-latest"},"context_management":[{"type":"compaction"}],"reasoning":{"context":"all_turns","mode":"pro"}`, nativePeer, []string{
+			user("input", "Hi"),
+			`dropped include (message.output_text.logprobs), include (web_search_call.action.sources), prompt_cache_retention, prompt_cache_options, moderation, context_management, reasoning.context, reasoning.mode`,
+		}},
 		{"turns", `"instructions":"One.","input":[{"role":"developer","content":"Two."},{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"},{"type":"input_text","text":""}]},
 			{"role":"assistant","content":"Ahoy."},{"role":"system","content":[{"type":"input_text","text":"Three."}]},
 			{"type":"message","role":"assistant","id":"msg_1","status":"completed","phase":"final_answer","content":[{"type":"output_text","text":"A","annotations":[]},{"type":"refusal","refusal":"No."}]},
@@ -212,6 +219,10 @@ func TestBadRequests(t *testing.T) {
 		{with(`"metadata":{"a":1}`), "metadata.a", "a string is wanted"},
 		{with(`"metadata":{"` + strings.Repeat("a", 65) + `":"x"}`), "metadata", "a key has more than 64 characters"},
 		{with(`"user":7`), "user", "a string is wanted"},
+		{with(`"include":["a",7]`), "include[1]", "a string is wanted"},
+		{with(`"moderation":true`), "moderation", "an object is wanted"},
+		{with(`"context_management":{}`), "context_management", "a list is wanted"},
+		{with(`"prompt_cache_retention":"1h"`), "prompt_cache_retention", "one of in_memory, in-memory, 24h is wanted"},
 		{with(`"tools":[{"type":"function"}]`), "tools[0].name", "a string that is not empty is wanted"},
 		{with(`"tools":[{"name":"x"}]`), "tools[0].type", "the type is missing"},
 		{with(`"tools":[{"type":"function","name":"x","parameters":[]}]`), "tools[0].parameters", "an object is wanted"},

@@ -79,6 +79,33 @@ func TestScannerErrors(t *testing.T) {
 	}
 }
 
+// What says nothing is not missed.
+func TestLeave(t *testing.T) {
+	for text, want := range map[string]string{
+		`null`: "", `{}`: "", `[]`: "", `""`: "", `false`: "", `[[],{"a":{"b":null},"c":[""]}]`: "",
+		`{"a":[{"b":""},{"c":0}],"d":null}`: "x", `[null,"y"]`: "x", `true`: "x", `0`: "x", `"y"`: "x",
+	} {
+		r := NewReader([]byte(`{"x":` + text + `,"z":1}`))
+		r.Fields(func(name string) {
+			if name == "x" {
+				r.Leave()
+			} else {
+				r.SkipUnknown()
+			}
+		})
+		if err := r.End(); err != nil || strings.Join(r.Dropped(), ",") != want || strings.Join(r.Unknown(), ",") != "z" {
+			t.Errorf("%s: dropped %q, unknown %q, %v", text, r.Dropped(), r.Unknown(), err)
+		}
+	}
+	for text, want := range map[string]string{`[1]`: "", `"a"`: "", `null`: "", `{}`: "a list or a string is wanted", `true`: "a list or a string is wanted"} {
+		r := NewReader([]byte(text))
+		r.Leave('[', '"')
+		if err := r.End(); (err != nil) != (want != "") || err != nil && err.Error() != want {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestIntern(t *testing.T) {
 	var s Scanner
 	last, text := "msg_1", []byte(`"msg_1"`)

@@ -1,6 +1,7 @@
 package jsonscan
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,6 +12,8 @@ type Reader struct {
 	scanner Scanner
 	path    []string // where the reader is, outermost first
 	err     *PathError
+	dropped []string
+	unknown []string
 }
 
 // PathError says which part of a request is wrong.
@@ -86,6 +89,72 @@ func (r *Reader) Kind() byte { return r.scanner.Kind() }
 
 // Skip passes over the next value.
 func (r *Reader) Skip() { r.scanner.Skip() }
+
+// Drop notes that the value at the reader's path is for nobody here to serve.
+func (r *Reader) Drop() { r.dropped = append(r.dropped, r.Path()) }
+
+// Dropped returns the paths of what was to be served in vain.
+func (r *Reader) Dropped() []string { return r.dropped }
+
+// kindWords are what Leave calls the kinds that it may be given.
+var kindWords = map[byte]string{'{': "an object", '[': "a list", '"': "a string"}
+
+// Leave is Drop of the next value, which is of one of the kinds or, where none is given, of any, unless it says nothing:
+// null, false, an empty text, and a list or an object of nothing else.
+func (r *Reader) Leave(kinds ...byte) {
+	if kind := r.Kind(); kind != 'n' && len(kinds) > 0 && !slices.Contains(kinds, kind) {
+		words := make([]string, len(kinds))
+		for i := range kinds {
+			words[i] = kindWords[kinds[i]]
+		}
+		r.Fail(strings.Join(words, " or ") + " is wanted")
+	}
+	if r.says() {
+		r.Drop()
+	}
+}
+
+// says takes the next value and reports whether it says anything.
+func (r *Reader) says() (says bool) {
+	inner := func() {
+		if says {
+			r.Skip()
+		} else {
+			says = r.says()
+		}
+	}
+	switch r.Kind() {
+	case '{':
+		r.Fields(func(string) { inner() })
+	case '[':
+		r.Elements(inner)
+	case '"':
+		says = r.String() != ""
+	case 'n', 'f':
+		r.Skip()
+	default:
+		r.Skip()
+		return true
+	}
+	return says
+}
+
+// What Unknown returns of a request.
+const (
+	maxUnknown      = 16
+	maxUnknownBytes = 64
+)
+
+// SkipUnknown is Skip of a field that the reader of its record does not know.
+func (r *Reader) SkipUnknown() {
+	if path := r.Path(); len(r.unknown) < maxUnknown {
+		r.unknown = append(r.unknown, strings.ToValidUTF8(path[:min(len(path), maxUnknownBytes)], ""))
+	}
+	r.Skip()
+}
+
+// Unknown returns the paths of the first unknown fields, cut where they are long.
+func (r *Reader) Unknown() []string { return r.unknown }
 
 // is checks the kind of the next value; null and any other kind are skipped, the latter with an error.
 func (r *Reader) is(want byte, word string) bool {

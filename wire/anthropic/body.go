@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,8 +11,7 @@ import (
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
-// Body is the body of POST /v1/messages, or of /v1/messages/count_tokens, as a caller wrote it. What only a provider's own
-// machinery understands, such as cache_control, container or context_management, is not read.
+// Body is the body of POST /v1/messages, or of /v1/messages/count_tokens, as a caller wrote it.
 type Body struct {
 	Model         string
 	MaxTokens     *int64 // nil: absent, where tokens are only counted; 0: nothing is to be said, the prompt is for the cache
@@ -30,7 +30,10 @@ type Body struct {
 	UserID        string // metadata.user_id
 	ServiceTier   string // auto or standard_only
 	Speed         string // standard or fast
-	MCPServers    int    // how many
+	CacheTTL      string // the longest of all cache_control, 5m or 1h; empty: there is none
+
+	Unserved []string // the paths of what only a provider's own machinery serves, such as container or context_management
+	Unknown  []string // fields
 }
 
 // BodyMessage is one turn.
@@ -91,8 +94,8 @@ const maxMessages = 100_000
 // ReadBody reads the body of a request, which jsonscan.Check has passed. A request that counts needs no max_tokens. The error
 // is a *jsonscan.PathError.
 func ReadBody(data []byte, counts bool) (*Body, error) {
-	r := bodyReader{jsonscan.NewReader(data)}
 	b := &Body{}
+	r := bodyReader{jsonscan.NewReader(data), b}
 	var messages bool
 	whole := r.Fields(func(name string) {
 		switch name {
@@ -128,6 +131,8 @@ func ReadBody(data []byte, counts bool) (*Body, error) {
 					b.Effort = r.Word("low", "medium", "high", "xhigh", "max")
 				case "format":
 					b.Format = r.format()
+				case "task_budget":
+					r.Leave('{')
 				default:
 					r.Skip()
 				}
@@ -156,15 +161,30 @@ func ReadBody(data []byte, counts bool) (*Body, error) {
 			b.ServiceTier = r.Word("auto", "standard_only")
 		case "speed":
 			b.Speed = r.Word("standard", "fast")
+		case "cache_control":
+			r.cacheControl()
+		case "container":
+			r.Leave('"', '{')
+		case "fallbacks":
+			r.Leave('"', '[')
+		case "context_management", "compaction":
+			r.Leave('{')
 		case "mcp_servers":
-			r.Elements(func() {
-				b.MCPServers++
-				r.Skip()
-			})
-		default:
+			r.Leave('[')
+		case "inference_geo":
+			r.Leave('"')
+		case "thread":
+			if r.Kind() != 'n' {
+				r.Fail("conversations that a provider holds are not known here; send all messages")
+			}
 			r.Skip()
+		case "diagnostics": // of the cache
+			r.Skip()
+		default:
+			r.SkipUnknown()
 		}
 	})
+	b.Unserved, b.Unknown = r.Dropped(), r.Unknown()
 	switch {
 	case !whole:
 		r.FailAt("", "an object is wanted")
@@ -180,7 +200,10 @@ func ReadBody(data []byte, counts bool) (*Body, error) {
 
 const required = "is required"
 
-type bodyReader struct{ *jsonscan.Reader }
+type bodyReader struct {
+	*jsonscan.Reader
+	body *Body
+}
 
 // need reports a field of the value at the reader's path that is absent.
 func (r bodyReader) need(field string, there bool) {
@@ -192,6 +215,26 @@ func (r bodyReader) need(field string, there bool) {
 func (r bodyReader) flag() bool {
 	b := r.Bool()
 	return b != nil && *b
+}
+
+// cacheControl reads {type, ttl}: the prompt up to where it stands is to be cached.
+func (r bodyReader) cacheControl() {
+	kind, ttl := "", ""
+	if r.Fields(func(name string) {
+		switch name {
+		case "type":
+			kind = r.Word("ephemeral")
+		case "ttl":
+			ttl = r.Word("5m", "1h")
+		default:
+			r.Skip()
+		}
+	}) {
+		r.need("type", kind != "")
+		if r.body.CacheTTL != "1h" {
+			r.body.CacheTTL = cmp.Or(ttl, "5m")
+		}
+	}
 }
 
 func (r bodyReader) message() BodyMessage {
@@ -225,7 +268,7 @@ var (
 )
 
 // ProvidersOwn reports whether blocks of a type are about tools that a provider runs or finds by itself. They may stand
-// where other blocks stand, and nothing of them is read.
+// where other blocks stand, and nothing of them is read but their cache_control.
 func ProvidersOwn(kind string) bool {
 	switch kind {
 	case "server_tool_use", "mcp_tool_use", "tool_reference", "tool_addition", "tool_removal":
@@ -252,7 +295,7 @@ func (r bodyReader) content(types []string) (blocks []BodyBlock) {
 
 func (r bodyReader) block(types []string) BodyBlock {
 	b := BodyBlock{Path: r.Path(), Type: r.Lookahead("type")}
-	if own := ProvidersOwn(b.Type); own || !slices.Contains(types, b.Type) {
+	if own := ProvidersOwn(b.Type) && len(types) > 1; !own && !slices.Contains(types, b.Type) {
 		switch {
 		case r.Kind() != '{':
 			r.Fail("an object is wanted")
@@ -260,7 +303,7 @@ func (r bodyReader) block(types []string) BodyBlock {
 			r.need("type", false)
 		case b.Type == "container_upload":
 			r.Fail("container_upload: there is no container that takes files")
-		case !own || len(types) == 1:
+		default:
 			r.FailAt(b.Path+".type", fmt.Sprintf("blocks of type %.64q are not possible here", b.Type))
 		}
 		r.Skip()
@@ -268,6 +311,10 @@ func (r bodyReader) block(types []string) BodyBlock {
 	}
 	var text, source bool
 	r.Fields(func(name string) {
+		if name == "cache_control" {
+			r.cacheControl()
+			return
+		}
 		switch b.Type + "." + name {
 		case "text.text":
 			text = r.Kind() != 'n'
@@ -285,6 +332,8 @@ func (r bodyReader) block(types []string) BodyBlock {
 			b.Title = r.String()
 		case "document.context":
 			b.Text = r.String()
+		case "document.citations", "search_result.citations", "image.transformations":
+			r.Leave('{')
 		case "compaction.content":
 			b.Text = r.String()
 		case "search_result.source":
@@ -383,6 +432,8 @@ func (r bodyReader) tool() BodyTool {
 			_ = r.String()
 		case name == "name":
 			t.Name = r.String()
+		case name == "cache_control":
+			r.cacheControl()
 		case t.Type != "":
 			r.Skip()
 		case name == "description":
@@ -391,6 +442,8 @@ func (r bodyReader) tool() BodyTool {
 			t.InputSchema = r.Object()
 		case name == "strict":
 			t.Strict = r.Bool()
+		case name == "input_examples":
+			r.Leave('[')
 		default:
 			r.Skip()
 		}

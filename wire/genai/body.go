@@ -20,6 +20,9 @@ type Body struct {
 	Generation  Generation
 	ServiceTier string // flex, standard or priority
 
+	Unserved []string // the paths of what only Google's own machinery serves
+	Unknown  []string // fields
+
 	path string // of the request in the body, with a dot after it; empty: the body itself
 }
 
@@ -47,8 +50,6 @@ type InputPart struct {
 	Args        json.RawMessage // functionCall: an object; nil: none
 	Response    json.RawMessage // functionResponse: an object; nil: none
 	Parts       []InputPart     // functionResponse: pictures and documents
-
-	Ignored []string // the paths of what no other protocol has
 }
 
 // InputKinds are what a part may hold. What Google's own tools did is among it.
@@ -91,7 +92,13 @@ type Generation struct {
 	Voices           []SpeakerVoice
 	AsksPictures     []string // and for pictures
 	Image            *ImageConfig
-	Ignored          []string // the paths of what no other protocol has
+}
+
+// EmbeddingBody is what callers send to :embedContent and :batchEmbedContents.
+type EmbeddingBody struct {
+	Requests []InputEmbedding
+	Unserved []string // the paths of what only Google's own machinery serves
+	Unknown  []string // fields
 }
 
 // InputEmbedding is a content to embed.
@@ -100,7 +107,6 @@ type InputEmbedding struct {
 	Model      string // models/…; empty: that of the path
 	Content    Turn
 	Dimensions *int64
-	Ignored    []string // the paths of what no other protocol has
 }
 
 // ReadBody reads the body of :generateContent. The JSON must have passed jsonscan.Check. The error is a *jsonscan.PathError.
@@ -117,7 +123,11 @@ func ReadCount(data []byte) (*Body, error) {
 	r := jsonscan.NewReader(data)
 	body, inner := &Body{}, (*Body)(nil)
 	body.read(r, func(name string) {
-		if name != "generateContentRequest" || r.Kind() == 'n' {
+		switch {
+		case name != "generateContentRequest":
+			r.SkipUnknown()
+			return
+		case r.Kind() == 'n':
 			r.Skip()
 			return
 		}
@@ -135,19 +145,19 @@ func ReadCount(data []byte) (*Body, error) {
 }
 
 // ReadEmbedding reads the body of :embedContent.
-func ReadEmbedding(data []byte) ([]InputEmbedding, error) {
+func ReadEmbedding(data []byte) (*EmbeddingBody, error) {
 	r := jsonscan.NewReader(data)
-	all := []InputEmbedding{readEmbedding(r)}
-	return all, r.End()
+	one := readEmbedding(r)
+	return &EmbeddingBody{[]InputEmbedding{one}, r.Dropped(), r.Unknown()}, r.End()
 }
 
 // ReadEmbeddingBatch reads the body of :batchEmbedContents.
-func ReadEmbeddingBatch(data []byte) ([]InputEmbedding, error) {
+func ReadEmbeddingBatch(data []byte) (*EmbeddingBody, error) {
 	r := jsonscan.NewReader(data)
 	var all []InputEmbedding
 	fields(r, func(name string) {
 		if name != "requests" {
-			r.Skip()
+			r.SkipUnknown()
 			return
 		}
 		list(r, func() { all = append(all, readEmbedding(r)) })
@@ -155,7 +165,7 @@ func ReadEmbeddingBatch(data []byte) ([]InputEmbedding, error) {
 	if len(all) == 0 {
 		r.FailAt("requests", "at least one is wanted")
 	}
-	return all, r.End()
+	return &EmbeddingBody{all, r.Dropped(), r.Unknown()}, r.End()
 }
 
 // camel returns a key as Google's JSON writes it.
@@ -218,7 +228,7 @@ func word(r *jsonscan.Reader, unspecified string, words ...string) string {
 	return ""
 }
 
-// read reads a request; other takes what else stands in it, nil skips that.
+// read reads a request; other takes what else stands in it, nil takes it for unknown.
 func (b *Body) read(r *jsonscan.Reader, other func(name string)) {
 	fields(r, func(name string) {
 		switch name {
@@ -244,20 +254,34 @@ func (b *Body) read(r *jsonscan.Reader, other func(name string)) {
 			}
 		case "serviceTier":
 			b.ServiceTier = word(r, "unspecified", "flex", "standard", "priority")
-		default: // safetySettings, labels, store and what is new
+		case "safetySettings":
+			r.Leave('[', '{')
+		case "labels":
+			r.Leave('{')
+		case "continuationToken":
+			r.Leave('"')
+		case "store":
+			if store := r.Bool(); store != nil && *store {
+				r.Drop()
+			}
+		case "model": // which the address says
+			r.Skip()
+		default:
 			if other != nil {
 				other(name)
 			} else {
-				r.Skip()
+				r.SkipUnknown()
 			}
 		}
 	})
 }
 
+// complete ends the reading of a request.
 func (b *Body) complete(r *jsonscan.Reader) {
 	if len(b.Contents) == 0 {
 		r.FailAt(b.path+"contents", "at least one is wanted")
 	}
+	b.Unserved, b.Unknown = r.Dropped(), r.Unknown()
 }
 
 // readSystem reads a content whose role says nothing, or a text.
@@ -330,8 +354,7 @@ func readPart(r *jsonscan.Reader) InputPart {
 		case "executableCode", "codeExecutionResult", "toolCall", "toolResponse", "partMetadata":
 			r.Skip()
 		case "videoMetadata", "mediaResolution", "mediaProcessing":
-			part.Ignored = append(part.Ignored, r.Path())
-			r.Skip()
+			r.Leave()
 		default:
 			if len(unknown) < 8 {
 				unknown = append(unknown, name)
@@ -437,7 +460,9 @@ func readFunction(r *jsonscan.Reader) Function {
 			schema := readSchema(r, name == "parameters")
 			twice = twice || schema != nil && f.Parameters != nil
 			f.Parameters = schema
-		default: // response, behavior
+		case "response", "responseJsonSchema":
+			r.Leave('{')
+		default: // behavior
 			r.Skip()
 		}
 	})
@@ -510,7 +535,11 @@ func (g *Generation) read(r *jsonscan.Reader) {
 			g.FrequencyPenalty = r.FloatBetween(-2, 2)
 		case "responseLogprobs":
 			if on := r.Bool(); on != nil && *on {
-				g.Ignored = append(g.Ignored, r.Path())
+				r.Drop()
+			}
+		case "logprobs":
+			if n := r.IntBetween(0, 20); n != nil && *n > 0 {
+				r.Drop()
 			}
 		case "responseMimeType":
 			mimeType = r.String()
@@ -536,7 +565,7 @@ func (g *Generation) read(r *jsonscan.Reader) {
 			})
 		case "mediaResolution":
 			if word := r.String(); word != "" && word != "MEDIA_RESOLUTION_UNSPECIFIED" {
-				g.Ignored = append(g.Ignored, r.Path())
+				r.Drop()
 			}
 		case "speechConfig":
 			if g.readSpeech(r); g.Voices != nil {
@@ -551,10 +580,7 @@ func (g *Generation) read(r *jsonscan.Reader) {
 				case "imageSize":
 					image.ImageSize = r.String()
 				default:
-					if r.Kind() != 'n' {
-						g.Ignored = append(g.Ignored, r.Path())
-					}
-					r.Skip()
+					r.Leave()
 				}
 			})
 			if image != (ImageConfig{}) {
@@ -574,8 +600,8 @@ func (g *Generation) read(r *jsonscan.Reader) {
 					r.Skip()
 				}
 			})
-		default: // what is new
-			r.Skip()
+		default: // routingConfig and what is new: all of it shapes the answer
+			r.Leave()
 		}
 	})
 	switch {
@@ -635,9 +661,7 @@ func (g *Generation) readSpeech(r *jsonscan.Reader) {
 				})
 			})
 		case "languageCode":
-			if r.String() != "" {
-				g.Ignored = append(g.Ignored, r.Path())
-			}
+			r.Leave('"')
 		default:
 			r.Skip()
 		}
@@ -657,7 +681,7 @@ func readEmbedding(r *jsonscan.Reader) InputEmbedding {
 			e.Dimensions = r.IntBetween(1, 1<<31-1)
 		case "taskType", "title":
 			if text := r.String(); text != "" && text != "TASK_TYPE_UNSPECIFIED" {
-				e.Ignored = append(e.Ignored, r.Path())
+				r.Drop()
 			}
 		default:
 			r.Skip()

@@ -34,8 +34,11 @@ type Body struct {
 	User              string
 	SafetyIdentifier  string
 	PromptCacheKey    string
-	Metadata          []byte   // an object of strings
-	Unserved          []string // fields that ask for what no provider is asked for
+	Metadata          []byte // an object of strings
+	AsksPictures      string // the path of what asks for pictures; empty: nothing does
+
+	Unserved []string // the paths of what only OpenAI's own machinery serves
+	Unknown  []string // fields
 }
 
 // Turn is a message of a caller.
@@ -174,28 +177,38 @@ func ReadBody(data []byte) (*Body, error) {
 			b.Metadata = readMetadata(r)
 		case "modalities":
 			r.Elements(func() {
-				if r.Word("text", "image", "audio") == "audio" {
+				switch r.Word("text", "image", "audio") {
+				case "image":
+					b.AsksPictures = r.Path()
+				case "audio":
 					r.Fail("answers in sound are not given here")
 				}
 			})
 		case "logprobs":
 			if isTrue(r.Bool()) {
-				b.Unserved = append(b.Unserved, name)
+				r.Drop()
 			}
 		case "top_logprobs":
 			if n := r.IntBetween(0, 20); n != nil && *n > 0 {
-				b.Unserved = append(b.Unserved, name)
+				r.Drop()
 			}
-		case "logit_bias", "prediction", "web_search_options":
-			given := false
-			r.Fields(func(string) { given = true; r.Skip() })
-			if given || name == "web_search_options" { // which asks for a search when it is empty, too
-				b.Unserved = append(b.Unserved, name)
+		case "web_search_options": // which asks for a search when it is empty, too
+			if r.Fields(func(string) { r.Skip() }) {
+				r.Drop()
 			}
+		case "logit_bias", "prediction", "audio", "moderation", "prompt_cache_options":
+			r.Leave('{')
+		case "prompt_cache_retention":
+			if r.Word("in_memory", "in-memory", "24h") == "24h" {
+				r.Drop()
+			}
+		case "store": // for the provider's own pages
+			_ = r.Bool()
 		default:
-			r.Skip()
+			r.SkipUnknown()
 		}
 	})
+	b.Unserved, b.Unknown = r.Dropped(), r.Unknown()
 	b.MaxTokens = maxCompletionTokens
 	if b.MaxTokens == nil {
 		b.MaxTokens = maxTokens

@@ -16,6 +16,8 @@ type Body struct {
 	Dimensions *int64
 	User       string
 
+	Unknown []string // fields
+
 	tokens int // in all inputs
 }
 
@@ -49,9 +51,10 @@ func ReadBody(data []byte) (*Body, error) {
 		case "user":
 			b.User = r.String()
 		default:
-			r.Skip()
+			r.SkipUnknown()
 		}
 	})
+	b.Unknown = r.Unknown()
 	switch {
 	case b.Model == "":
 		r.FailAt("model", "the name of a model is wanted")

@@ -44,6 +44,9 @@ type Body struct {
 	SafetyIdentifier   *string
 	PromptCacheKey     *string
 	User               string
+
+	Unserved []string // the paths of what only OpenAI's own machinery serves
+	Unknown  []string // fields
 }
 
 // BodyItem is an item of the input. Type says which fields count.
@@ -202,6 +205,14 @@ func ReadBody(data []byte) (*Body, error) {
 					if word := r.Word("auto", "concise", "detailed"); b.Summary == "" {
 						b.Summary = word
 					}
+				case "context":
+					if word := r.Word("auto", "current_turn", "all_turns"); word != "" && word != "auto" {
+						r.Drop()
+					}
+				case "mode":
+					if word := r.String(); word != "" && word != "standard" {
+						r.Drop()
+					}
 				default:
 					r.Skip()
 				}
@@ -233,12 +244,21 @@ func ReadBody(data []byte) (*Body, error) {
 			b.SafetyIdentifier = r.shortString(64)
 		case "prompt_cache_key":
 			b.PromptCacheKey = r.shortString(64)
+		case "prompt_cache_retention":
+			if r.Word("in_memory", "in-memory", "24h") == "24h" {
+				r.Drop()
+			}
+		case "prompt_cache_options", "moderation":
+			r.Leave('{')
+		case "context_management":
+			r.Leave('[')
 		case "user":
 			b.User = r.String()
 		default:
-			r.Skip()
+			r.SkipUnknown()
 		}
 	})
+	b.Unserved, b.Unknown = r.Dropped(), r.Unknown()
 	return b, r.End()
 }
 
