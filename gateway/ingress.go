@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"slices"
@@ -133,6 +134,9 @@ const maxUnknownFields = 1024
 
 // tellUnknown has the log name fields of a request that its protocol does not know here, each once.
 func (c *call) tellUnknown(fields []string) {
+	if len(fields) == 0 || !c.log.Enabled(c.r.Context(), slog.LevelDebug) {
+		return
+	}
 	c.unknown.Lock()
 	defer c.unknown.Unlock()
 	for _, field := range fields {
