@@ -384,6 +384,30 @@ func TestProofsOfOneHost(t *testing.T) {
 	}
 }
 
+// TestRecallOfForeignProofs: a proof that a caller brings back as it came is of who issued it, though another speaks the same
+// protocol.
+func TestRecallOfForeignProofs(t *testing.T) {
+	ctx, store := context.Background(), NewMemory(time.Hour, 1<<20)
+	at := func(host string) Peer { return Peer{ClientType: "ant-messages", Protocol: Messages, Host: host} }
+	answer := mmsp.AssistantMessage(thought("t", `{"signature":"p"}`), mmsp.Text("a"))
+	if err := Remember(ctx, store, "", at("one"), after(), &answer, nil); err != nil {
+		t.Fatal(err)
+	}
+	// The same was said elsewhere, with a proof of its own.
+	answer.ContentItems[0].Fidelity = mmsp.Fidelity(`{"signature":"q"}`)
+	if err := Remember(ctx, store, "", at("two"), after(), &answer, nil); err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]string{"one": `{"signature":"p"}`, "two": Void} {
+		e, _ := Restore(Messages, at(host), "p")
+		history := []mmsp.Message{mmsp.AssistantMessage(thought("t", string(e.Fidelity)), mmsp.Text("a"))}
+		_, _, _ = Recall(ctx, store, "", at(host), history, [][]string{{"", ""}}, nil)
+		if got := string(history[0].ContentItems[0].Fidelity); got != want {
+			t.Errorf("%s: %s, want %s", host, got, want)
+		}
+	}
+}
+
 func TestRememberKeepsWhatCanBeLost(t *testing.T) {
 	ctx := context.Background()
 	for want, answer := range map[bool]mmsp.Message{

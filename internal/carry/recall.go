@@ -78,9 +78,9 @@ func saidBy(message *mmsp.Message) (said []string) {
 	return said
 }
 
-// keysOf adds an assistant's turn to the trail and returns the keys that it is known by, the surest first: all that led to it;
-// then, for callers that change what came before, each of its calls, or, for those that know no ids, all of them and what
-// they answer. A turn without calls is known by all that led to it alone, since short answers are alike.
+// keysOf adds an assistant's turn to the trail and returns the keys that it is known by, the surest first: each of its proofs;
+// all that led to it; then, for callers that change what came before, each of its calls, or, for those that know no ids, all
+// of them and what they answer. Without proofs and calls it is known by all that led to it alone: short answers are alike.
 func keysOf(trail *Trail, message *mmsp.Message) (keys []string) {
 	question := trail.last
 	said := trail.add(message)
@@ -90,6 +90,15 @@ func keysOf(trail *Trail, message *mmsp.Message) (keys []string) {
 	key := func(kind string, parts ...string) {
 		sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 		keys = append(keys, kind+base64.RawURLEncoding.EncodeToString(sum[:]))
+	}
+	for _, item := range message.ContentItems {
+		var proof struct {
+			Encrypted string `json:"encrypted_content"`
+			Signature string `json:"signature"`
+		}
+		if item.Fidelity.Decode(&proof); proof.Encrypted+proof.Signature != "" {
+			key("proof:", proof.Encrypted, proof.Signature)
+		}
 	}
 	key("turn:", string(trail.digest.Sum(nil)))
 	calls := callsOf(message.ContentItems)
@@ -136,54 +145,53 @@ func Recall(ctx context.Context, store Store, caller string, peer Peer, messages
 			trail.add(message)
 			continue
 		}
-		kept, err := find(ctx, store, caller, keysOf(trail, message))
-		if err != nil {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		if kept == nil {
-			continue
-		}
-		original, err := mmsp.ParseMessages(append(append([]byte{'['}, kept.Message...), ']'), true)
-		if err != nil || len(original) != 1 {
-			continue // of another version
-		}
-		for i := range original[0].ContentItems {
-			item := &original[0].ContentItems[i]
-			item.Fidelity = bind(item.Type.Kind(), item.Fidelity, kept.Issuer, peer)
-		}
-		if contradicts(message.ContentItems, original[0].ContentItems) {
-			continue
-		}
-		rename(messages[m:min(m+2, len(messages))], original[0].ContentItems, invented)
-		for visible, real := range kept.IDs {
-			ids[visible] = real
-		}
-		restored := restore(message.ContentItems, original[0].ContentItems)
-		if restored != nil {
+		for _, key := range keysOf(trail, message) {
+			kept, original, err := load(ctx, store, caller, key)
+			if err != nil {
+				failed = errors.Join(failed, err)
+				break
+			}
+			if kept == nil || contradicts(message.ContentItems, original) {
+				continue
+			}
+			for i := range original {
+				original[i].Fidelity = bind(original[i].Type.Kind(), original[i].Fidelity, kept.Issuer, peer)
+			}
+			rename(messages[m:min(m+2, len(messages))], original, invented)
+			restored := restore(message.ContentItems, original)
+			if restored == nil {
+				continue
+			}
+			for visible, real := range kept.IDs {
+				ids[visible] = real
+			}
 			message.ContentItems = restored
 			at := make([]string, len(restored))
 			for i := range at {
 				at[i] = paths[m][min(i, len(paths[m])-1)]
 			}
 			paths[m] = at
+			break
 		}
 	}
 	return ids, trail, failed
 }
 
-// find returns the turn that is kept under the first of the keys that has one.
-func find(ctx context.Context, store Store, caller string, keys []string) (kept *turn, err error) {
-	for _, key := range keys {
-		record, err := store.Get(ctx, caller, key)
-		if err != nil {
-			return nil, err
-		}
-		if record != nil && json.Unmarshal(record, &kept) == nil {
-			return kept, nil
-		}
+// load returns the turn that is kept under a key, and its items; nil where there is none that this version can read.
+func load(ctx context.Context, store Store, caller, key string) (*turn, []mmsp.Item, error) {
+	record, err := store.Get(ctx, caller, key)
+	if err != nil || record == nil {
+		return nil, nil, err
 	}
-	return nil, nil
+	var kept turn
+	if json.Unmarshal(record, &kept) != nil {
+		return nil, nil, nil
+	}
+	original, err := mmsp.ParseMessages(append(append([]byte{'['}, kept.Message...), ']'), true)
+	if err != nil || len(original) != 1 {
+		return nil, nil, nil
+	}
+	return &kept, original[0].ContentItems, nil
 }
 
 // contradicts reports whether a caller sent thinking that is not of the turn: its own turn is another that says the same.
@@ -219,10 +227,13 @@ func holds(fidelity, part mmsp.Fidelity) bool {
 
 // rename gives the calls of a turn whose ids are invented, and the results that follow it, the ids that they had.
 func rename(messages []mmsp.Message, original []mmsp.Item, invented map[string]bool) {
+	if len(invented) == 0 {
+		return
+	}
 	calls := callsOf(original)
 	ids := map[string]string{}
 	for i, call := range callsOf(messages[0].ContentItems) {
-		if i < len(calls) && invented[call.ToolCallID] {
+		if i < len(calls) && invented[call.ToolCallID] && call.Name == calls[i].Name && canonical(call.Arguments) == canonical(calls[i].Arguments) {
 			ids[call.ToolCallID] = calls[i].ToolCallID
 			call.ToolCallID = calls[i].ToolCallID
 		}

@@ -35,7 +35,10 @@ var matrix struct {
 	Exceptions []json.RawMessage
 }
 
-type egress struct{ ID, Hop string }
+type egress struct {
+	ID, Hop    string
+	PassesOver []string // of a request, always
+}
 
 type tool struct {
 	Description string

@@ -18,11 +18,16 @@ import (
 )
 
 type matrix struct {
-	Egresses   []struct{ ID, Hop string }
+	Egresses   []egress
 	SDKs       []sdk
 	Checks     []check
 	Scenarios  scenarios
 	Exceptions []exception
+}
+
+type egress struct {
+	ID         string
+	PassesOver []string
 }
 
 type sdk struct {
@@ -201,6 +206,11 @@ A cell holds how many of the tests pass as they stand, of how many; a number aft
 too. Calls are tried in every way that an SDK has to bring them back.
 
 `)
+	for _, e := range m.Egresses {
+		if e.PassesOver != nil {
+			fmt.Fprintf(b, "%s has no word for %s, which every caller that asks for it is told.\n\n", short(e.ID), strings.Join(e.PassesOver, ", "))
+		}
+	}
 	head, rule := "| SDK | version | ingress |", "|---|---|---|"
 	for _, e := range m.Egresses {
 		head, rule = head+" "+short(e.ID)+" |", rule+"---|"
