@@ -342,8 +342,8 @@ func (r *reading) item(i *openairesponses.BodyItem) error {
 		if arguments == "" {
 			arguments = "{}"
 		}
-		if !jsonscan.ValidObject(arguments) {
-			return ingress.Invalid(i.Path+".arguments", "the text of a JSON object is wanted")
+		if err := jsonscan.CheckObject(arguments); err != nil {
+			return ingress.Invalid(i.Path+".arguments", "the text of a JSON object is wanted: "+err.Error())
 		}
 		r.say(i.Path, mmsp.ToolCall(i.CallID, r.known(i), arguments))
 	case i.Type == openairesponses.ItemCustomToolCall:

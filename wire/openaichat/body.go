@@ -734,8 +734,8 @@ func readFunctionCall(r *jsonscan.Reader, call *TurnCall) bool {
 		case "arguments":
 			if call.Arguments = r.String(); strings.TrimSpace(call.Arguments) == "" {
 				call.Arguments = "{}"
-			} else if !jsonscan.ValidObject(call.Arguments) {
-				r.Fail("the text of a JSON object is wanted")
+			} else if err := jsonscan.CheckObject(call.Arguments); err != nil {
+				r.Fail("the text of a JSON object is wanted: " + err.Error())
 			}
 		default:
 			r.Skip()

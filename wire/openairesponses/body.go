@@ -332,11 +332,14 @@ func (r bodyReader) input() (items []BodyItem) {
 }
 
 func (r bodyReader) item() BodyItem {
-	i := BodyItem{Path: r.Path(), Type: r.Lookahead("type"), Role: r.Lookahead("role")}
+	i := BodyItem{Path: r.Path(), Type: r.Lookahead("type")}
 	if r.Kind() != '{' {
 		r.Fail("an object is wanted")
 		r.Skip()
 		return i
+	}
+	if i.Type == "" || i.Type == ItemMessage {
+		i.Role = r.Lookahead("role")
 	}
 	if i.Type == "" {
 		switch {
