@@ -202,7 +202,7 @@ func (x *exchange) leaveThinking() {
 }
 
 var (
-	itemPath = regexp.MustCompile(`^messages\[(\d+)\](?:\.content_items\[(\d+)\])?`)
+	itemPath = regexp.MustCompile(`^messages\[(\d+)\](?:\.content_items\[(\d+)\](?:\.images\[(\d+)\])?)?`)
 	toolPath = regexp.MustCompile(`^tools\[(\d+)\]`)
 )
 
@@ -230,6 +230,11 @@ func (x *exchange) located(err error) error {
 	path := ""
 	if m < len(x.request.Paths) && i < len(x.request.Paths[m]) {
 		path = x.request.Paths[m][i]
+	}
+	if pictures := x.request.Pictures[path]; at[3] != "" {
+		if n, _ := strconv.Atoi(at[3]); n < len(pictures) {
+			path = pictures[n]
+		}
 	}
 	return ingress.Invalid(path, invalid.Message)
 }

@@ -225,7 +225,7 @@ func TestReadPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _ := json.Marshal(request.Paths)
-	want := `[["messages[1].content","messages[2].content[0]","messages[2].content[1]"],` +
+	want := `[["messages[1].content","messages[2].content[0]","messages[2].content[1].image_url.url"],` +
 		`["messages[3].reasoning_content","messages[3].content","messages[3].refusal","messages[3].function_call","messages[3].tool_calls[0]"],["messages[4]","messages[5]"]]`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -255,7 +255,7 @@ func TestReadRefuses(t *testing.T) {
 		{message(`{"role":"user","content":[{"type":"text"}]}`), "messages[0].content[0].text", "needs it"},
 		{message(`{"role":"user","content":[{"type":"text","text":3}]}`), "messages[0].content[0].text", "a string"},
 		{message(`{"role":"user","content":[{"type":"image_url","image_url":{}}]}`), "messages[0].content[0].image_url.url", "URL is wanted"},
-		{message(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"file:///etc/passwd"}}]}`), "messages[0].content[0].image_url.url", "URL is wanted"},
+		{message(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"file:///etc/passwd"}}]}`), "messages[0].content[0].image_url.url", "an http(s) URL"},
 		{message(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://x","detail":"max"}}]}`), "messages[0].content[0].image_url.detail", "one of auto"},
 		{message(`{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"AA==","format":"ogg"}}]}`), "messages[0].content[0].input_audio.format", "one of wav"},
 		{message(`{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"!","format":"wav"}}]}`), "messages[0].content[0].input_audio.data", "base64"},

@@ -283,7 +283,7 @@ func TestBadRequests(t *testing.T) {
 		{turn("user", `[{"type":"image","source":{"type":"file","file_id":"file_1"}}]`), "messages[0].content[0].source file ids of a provider are not known here; send the file as base64"},
 		{turn("user", `[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"%%%"}}]`), "messages[0].content[0].source.data base64 is wanted"},
 		{turn("user", `[{"type":"image","source":{"type":"base64","media_type":"text/plain","data":"aQ=="}}]`), "messages[0].content[0].source.media_type a media type such as image/png or application/pdf is wanted"},
-		{turn("user", `[{"type":"image","source":{"type":"url","url":"file:///etc/passwd"}}]`), "messages[0].content[0].source.url an http, https or data URL is wanted"},
+		{turn("user", `[{"type":"image","source":{"type":"url","url":"file:///etc/passwd"}}]`), "messages[0].content[0].source.url an http(s) URL with a host is wanted, or a data URL with a media type and base64"},
 		{turn("user", `[{"type":"image","source":{"type":"text","data":"a"}}]`), `messages[0].content[0].source.type "text" is no type of source of an image`},
 		{turn("user", `[{"type":"document","source":{"type":"url","url":"https://a.test/a.pdf"}}]`), "messages[0].content[0].source.url nothing is there"},
 		{turn("user", `[{"type":"document","source":{"type":"url"}}]`), "messages[0].content[0].source.url is required"},
