@@ -89,6 +89,54 @@ func TestIDsStayUnique(t *testing.T) {
 	}
 }
 
+// TestHistoryIDs: what a history calls its calls fits the provider, which gets no id twice where it refuses that. Results
+// follow their calls, and a history that goes on begins as it did.
+func TestHistoryIDs(t *testing.T) {
+	long, hashed := strings.Repeat("x", 65), "mmh_su34l7prebec67ky2jpj5vmd6uwafnhdatvictnr"
+	for _, tt := range []struct {
+		name     string
+		upstream []carry.Protocol
+		turns    []string // the ids of calls of the function f, which one turn makes and the next answers
+		want     []string
+	}{
+		{"fine", []carry.Protocol{carry.Responses, carry.Messages, carry.Chat}, []string{"call_1 call_2", "call_3"}, []string{"call_1 call_2", "call_3"}},
+		{"not of Responses' alphabet", []carry.Protocol{carry.Responses}, []string{"call_ü a.b"}, []string{hashedID("call_ü") + " " + hashedID("a.b")}},
+		{"too long for Responses", []carry.Protocol{carry.Responses}, []string{long}, []string{hashed}},
+		{"too long for Responses, twice", []carry.Protocol{carry.Responses}, []string{long, long}, []string{hashed, hashed + "_2"}},
+		{"too long with a number", []carry.Protocol{carry.Responses}, []string{long[:64], long[:64]}, []string{long[:64], hashedID(long[:64] + "_2")}},
+		{"not of one alphabet", []carry.Protocol{carry.Messages, carry.Chat, carry.GenerateContent, carry.Interactions, carry.MMSP}, []string{"call_ü " + long}, []string{"call_ü " + long}},
+		{
+			"counted anew in every turn", []carry.Protocol{carry.Responses, carry.Messages, carry.Interactions, carry.MMSP},
+			[]string{"0 1", "0", "0_2 1", "0 1"}, []string{"0 1", "0_2", "0_2_2 1_2", "0_3 1_3"},
+		},
+		{"counted anew where that is usual", []carry.Protocol{carry.Chat, carry.GenerateContent}, []string{"0 1", "0", "1 0"}, []string{"0 1", "0", "1 0"}},
+		{"no ids", []carry.Protocol{carry.GenerateContent, carry.Interactions, carry.MMSP}, []string{"f f", "f"}, []string{"f f", "f"}},
+		{"no ids, of another", []carry.Protocol{carry.Responses, carry.Messages}, []string{"f f", "f"}, []string{"f f_2", "f_3"}},
+		{"no ids, of another that counts", []carry.Protocol{carry.Chat}, []string{"f f", "f"}, []string{"f f_2", "f"}},
+	} {
+		for _, upstream := range tt.upstream {
+			for turns := 1; turns <= len(tt.turns); turns++ {
+				var messages []mmsp.Message
+				for _, ids := range tt.turns[:turns] {
+					var calls, results []mmsp.Item
+					for i, id := range strings.Fields(ids) {
+						calls, results = append(calls, mmsp.ToolCall(id, "f", "{}")), append(results, mmsp.ToolResult(id, fmt.Sprint(i)))
+					}
+					messages = append(messages, mmsp.AssistantMessage(calls...), mmsp.UserMessage(results...))
+				}
+				newTranslator(carry.Peer{Protocol: upstream}, carry.Chat).in(&ingress.Request{Messages: messages}, nil)
+				for m := range messages {
+					for i, want := range strings.Fields(tt.want[m/2]) {
+						if item := messages[m].ContentItems[i]; item.ToolCallID != want || m%2 == 1 && item.Text != fmt.Sprint(i) {
+							t.Errorf("%s, %s, turn %d: %s %q, want %q", tt.name, upstream, m, item.Type, item.ToolCallID, want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 func FuzzEscapeID(f *testing.F) {
 	for _, id := range []string{"", "a", "mmx_a", "fn:1", "__", "mmh_x", "ü_\x00", "call_1_mmabcdefghij"} {
 		f.Add(id)
