@@ -46,7 +46,7 @@ func (c *call) answerIngress() {
 		c.refuse(metrics.InvalidRequest, err)
 		return
 	}
-	x := &exchange{call: c, asked: asked, request: request, env: env, words: newTranslator(c.row.peer, c.protocol.Name())}
+	x := &exchange{call: c, asked: asked, request: request, env: env, words: newTranslator(c.row.peer, c.row.host, c.protocol.Name())}
 	if err := x.prepare(); err != nil {
 		c.refuse(metrics.InvalidRequest, err)
 		return

@@ -13,13 +13,17 @@ import (
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
 // translator stands between what a caller of an ingress protocol knows tool calls and tools by and what the provider does.
 // Ids are unique in a conversation and fit every protocol's alphabet, names fit the provider's; both can be turned back
 // without a memory, but for ids that are too long.
+//
+// Proofs name their issuer: a vendor, or the provider's host, which callers know by its class.
 type translator struct {
-	peer carry.Peer
+	peer        carry.Peer
+	host, class string // the provider's; "": not known
 	// plain reports that the caller's protocol allows any text as an id.
 	plain bool
 
@@ -32,9 +36,9 @@ type translator struct {
 	id   string
 }
 
-func newTranslator(peer carry.Peer, protocol carry.Protocol) *translator {
+func newTranslator(peer carry.Peer, host string, protocol carry.Protocol) *translator {
 	return &translator{
-		peer: peer, plain: protocol == carry.Chat || protocol == carry.GenerateContent,
+		peer: peer, host: host, class: classOf(host), plain: protocol == carry.Chat || protocol == carry.GenerateContent,
 		used: map[string]bool{}, given: map[string]string{}, names: map[string]string{},
 	}
 }
@@ -69,6 +73,7 @@ func (t *translator) in(request *ingress.Request, known map[string]string) {
 	for m := range request.Messages {
 		for i := range request.Messages[m].ContentItems {
 			item := &request.Messages[m].ContentItems[i]
+			item.Fidelity = reissued(item.Fidelity, t.class, t.host)
 			caller := item.ToolCallID
 			switch item.Type {
 			case mmsp.ToolCallDone:
@@ -141,6 +146,7 @@ func (t *translator) original(call *mmsp.Item, known map[string]string) string {
 // out turns an event of the answer into the caller's terms.
 func (t *translator) out(e *mmsp.Event) {
 	item := &e.Item
+	item.Fidelity = reissued(item.Fidelity, t.host, t.class)
 	switch item.Type {
 	case mmsp.ToolCallDelta:
 		if !t.open {
@@ -156,6 +162,21 @@ func (t *translator) out(e *mmsp.Event) {
 		}
 		t.open, item.ToolCallID, item.Name = false, t.id, t.callerName(item.Name)
 	}
+}
+
+// reissued returns a proof whose issuer has another name, if it has the one.
+func reissued(fidelity mmsp.Fidelity, from, to string) mmsp.Fidelity {
+	var s jsonscan.Scanner
+	s.Reset(fidelity)
+	for first := true; from != "" && s.Field(&first); {
+		if string(s.Name()) != "issuer" || s.Kind() != '"' {
+			s.Skip()
+		} else if s.String() == from {
+			issuer := s.Span()
+			return slices.Concat(fidelity[:issuer.From], []byte(to), fidelity[issuer.To:])
+		}
+	}
+	return fidelity
 }
 
 // visible returns the id that the caller gets for a call of the provider.

@@ -51,7 +51,7 @@ func TestIDsComeBack(t *testing.T) {
 			for i, id := range tt.ids {
 				calls = append(calls, mmsp.ToolCall(id, "f", fmt.Sprint(`{"n":`, i, `}`)))
 			}
-			out := newTranslator(peer, tt.caller)
+			out := newTranslator(peer, "", tt.caller)
 			seen := callerSees(out, calls...)
 			request := &ingress.Request{Messages: []mmsp.Message{mmsp.AssistantMessage(seen...), {Role: mmsp.RoleUser}}}
 			given := map[string]bool{}
@@ -65,7 +65,7 @@ func TestIDsComeBack(t *testing.T) {
 			}
 			request.Paths = [][]string{make([]string, len(seen)), make([]string, len(seen))}
 			orderResults(request)
-			newTranslator(peer, tt.caller).in(request, out.given)
+			newTranslator(peer, "", tt.caller).in(request, out.given)
 			for i, want := range tt.back {
 				call, result := request.Messages[0].ContentItems[i], request.Messages[1].ContentItems[i]
 				if want != "" && call.ToolCallID != want || want == "" && call.ToolCallID == tt.ids[i] {
@@ -82,7 +82,7 @@ func TestIDsComeBack(t *testing.T) {
 // TestIDsStayUnique: a provider that numbers the calls of every turn from 0 gives no id twice to a caller.
 func TestIDsStayUnique(t *testing.T) {
 	history := &ingress.Request{Messages: []mmsp.Message{mmsp.AssistantMessage(mmsp.ToolCall("call_0", "f", "{}"))}}
-	out := newTranslator(carry.Peer{Protocol: carry.Chat}, carry.Chat)
+	out := newTranslator(carry.Peer{Protocol: carry.Chat}, "", carry.Chat)
 	out.in(history, nil)
 	if seen := callerSees(out, mmsp.ToolCall("call_0", "f", "{}")); seen[0].ToolCallID == "call_0" {
 		t.Error("an id of the history is given again")
@@ -106,8 +106,10 @@ func TestHistoryIDs(t *testing.T) {
 		{"too long with a number", []carry.Protocol{carry.Responses}, []string{long[:64], long[:64]}, []string{long[:64], hashedID(long[:64] + "_2")}},
 		{"not of one alphabet", []carry.Protocol{carry.Messages, carry.Chat, carry.GenerateContent, carry.Interactions, carry.MMSP}, []string{"call_ü " + long}, []string{"call_ü " + long}},
 		{
-			"counted anew in every turn", []carry.Protocol{carry.Responses, carry.Messages, carry.Interactions, carry.MMSP},
-			[]string{"0 1", "0", "0_2 1", "0 1"}, []string{"0 1", "0_2", "0_2_2 1_2", "0_3 1_3"},
+			"counted anew in every turn",
+			[]carry.Protocol{carry.Responses, carry.Messages, carry.Interactions, carry.MMSP},
+			[]string{"0 1", "0", "0_2 1", "0 1"},
+			[]string{"0 1", "0_2", "0_2_2 1_2", "0_3 1_3"},
 		},
 		{"counted anew where that is usual", []carry.Protocol{carry.Chat, carry.GenerateContent}, []string{"0 1", "0", "1 0"}, []string{"0 1", "0", "1 0"}},
 		{"no ids", []carry.Protocol{carry.GenerateContent, carry.Interactions, carry.MMSP}, []string{"f f", "f"}, []string{"f f", "f"}},
@@ -124,7 +126,7 @@ func TestHistoryIDs(t *testing.T) {
 					}
 					messages = append(messages, mmsp.AssistantMessage(calls...), mmsp.UserMessage(results...))
 				}
-				newTranslator(carry.Peer{Protocol: upstream}, carry.Chat).in(&ingress.Request{Messages: messages}, nil)
+				newTranslator(carry.Peer{Protocol: upstream}, "", carry.Chat).in(&ingress.Request{Messages: messages}, nil)
 				for m := range messages {
 					for i, want := range strings.Fields(tt.want[m/2]) {
 						if item := messages[m].ContentItems[i]; item.ToolCallID != want || m%2 == 1 && item.Text != fmt.Sprint(i) {
@@ -133,6 +135,35 @@ func TestHistoryIDs(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestIssuers: a caller knows the provider's host by its class, and the provider's client gets the name back that it gave.
+func TestIssuers(t *testing.T) {
+	const host = "models.internal:8443"
+	for fidelity, want := range map[string]string{
+		`{"signature":"s","issuer":"models.internal:8443"}`:                        `{"signature":"s","issuer":"host-64b4067922"}`,
+		`{"issuer": "models.internal:8443", "reasoning_details":[{"issuer":"x"}]}`: `{"issuer": "host-64b4067922", "reasoning_details":[{"issuer":"x"}]}`,
+		`{"signature":"s","issuer":"anthropic"}`:                                   `{"signature":"s","issuer":"anthropic"}`,
+		`{"signature":"s","issuer":"models.internal"}`:                             `{"signature":"s","issuer":"models.internal"}`,
+		`{"signature":"models.internal:8443","issuer":{}}`:                         `{"signature":"models.internal:8443","issuer":{}}`,
+		``: ``,
+	} {
+		tr := newTranslator(carry.Peer{Protocol: carry.Messages}, host, carry.Responses)
+		event := mmsp.Event{Item: mmsp.Thinking("t")}
+		event.Item.Fidelity = mmsp.Fidelity(fidelity)
+		if tr.out(&event); string(event.Item.Fidelity) != want {
+			t.Errorf("%s goes out as %s", fidelity, event.Item.Fidelity)
+		}
+		history := &ingress.Request{Messages: []mmsp.Message{mmsp.AssistantMessage(event.Item)}}
+		if tr.in(history, nil); string(history.Messages[0].ContentItems[0].Fidelity) != fidelity {
+			t.Errorf("%s comes back as %s", fidelity, history.Messages[0].ContentItems[0].Fidelity)
+		}
+		other := newTranslator(carry.Peer{Protocol: carry.Messages}, "other.internal", carry.Responses)
+		history = &ingress.Request{Messages: []mmsp.Message{mmsp.AssistantMessage(event.Item)}}
+		if other.in(history, nil); string(history.Messages[0].ContentItems[0].Fidelity) != want {
+			t.Errorf("%s comes to another as %s", fidelity, history.Messages[0].ContentItems[0].Fidelity)
 		}
 	}
 }
@@ -158,7 +189,7 @@ func FuzzEscapeID(f *testing.F) {
 func TestNamesComeBack(t *testing.T) {
 	for _, name := range []string{"plain", "with.dots:and-more", "1st", "äöü", strings.Repeat("n", 100), "t_x", ""} {
 		for _, protocol := range []carry.Protocol{carry.Chat, carry.Responses, carry.Messages, carry.GenerateContent, carry.Interactions, carry.MMSP} {
-			tr := newTranslator(carry.Peer{Protocol: protocol}, carry.Chat)
+			tr := newTranslator(carry.Peer{Protocol: protocol}, "", carry.Chat)
 			request := &ingress.Request{Messages: []mmsp.Message{mmsp.AssistantMessage(mmsp.ToolCall("c", name, "{}"))}, Config: mmsp.Config{
 				Tools: []mmsp.Tool{{Name: name}}, ToolChoice: &mmsp.ToolChoice{Names: []string{name}},
 			}}
