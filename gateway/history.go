@@ -3,7 +3,6 @@ package gateway
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/prism-shadow/mmsp-go"
@@ -11,8 +10,9 @@ import (
 	"github.com/prism-shadow/mmsp-go/internal/carry"
 )
 
-// converses refuses what no provider takes: no turns, tools of one name, a result without a call before it, a call without a
-// result after it.
+// converses refuses what no provider takes: no turns, tools of one name, two calls of a turn with one id, a result without a
+// call before it, a second result, a call without a result after it. Calls of Google's that came without ids have their
+// names in the place of them, and as many results as there are calls.
 func (x *exchange) converses() error {
 	r := x.request
 	if len(r.Messages) == 0 {
@@ -27,26 +27,36 @@ func (x *exchange) converses() error {
 		tools[tool.Name] = true
 	}
 
-	called := map[string]bool{}
-	open := map[string]int{} // the id of a call without a result → its number
-	var paths []string       // of the calls
+	turn := map[string]int{}   // the id of a call → that of the last call with it
+	open := map[string][]int{} // the id of calls without a result → their numbers
+	var paths []string         // of the calls without a result; empty: it has one
 	for m := range r.Messages {
 		for i, item := range r.Messages[m].ContentItems {
 			path, id := r.Paths[m][i], item.ToolCallID
+			last, called := turn[id]
 			switch item.Type {
 			case mmsp.ToolCallDone:
-				called[id], open[id] = true, len(paths)
+				if called && last == m && id != item.Name {
+					return ingress.Invalid(path, fmt.Sprintf("a call before this one, in the same turn, has the id %.100q, too", id))
+				}
+				turn[id] = m
+				open[id] = append(open[id], len(paths))
 				paths = append(paths, path)
 			case mmsp.ToolResultDone:
-				if !called[id] {
+				waiting := open[id]
+				if !called {
 					return ingress.Invalid(path, fmt.Sprintf("no call before this result has the id %.100q", id))
 				}
-				delete(open, id)
+				if len(waiting) == 0 {
+					return ingress.Invalid(path, fmt.Sprintf("a result before this one has the id %.100q, too", id))
+				}
+				n := len(waiting) - 1
+				paths[waiting[n]], open[id] = "", waiting[:n]
 			}
 		}
 	}
-	if len(open) > 0 && !x.asked.Counts() {
-		return ingress.Invalid(paths[slices.Min(slices.Collect(maps.Values(open)))], "no result after this call has its id")
+	if i := slices.IndexFunc(paths, func(path string) bool { return path != "" }); i >= 0 && !x.asked.Counts() {
+		return ingress.Invalid(paths[i], "no result after this call has its id")
 	}
 	return nil
 }

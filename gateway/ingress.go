@@ -50,7 +50,7 @@ func (c *call) answerIngress() {
 		c.refuse(metrics.InvalidRequest, err)
 		return
 	}
-	x := &exchange{call: c, asked: asked, request: request, env: env, words: newTranslator(c.row.peer, c.protocol.Name())}
+	x := &exchange{call: c, asked: asked, request: request, env: env, words: newTranslator(c.row.peer, c.row.host, c.protocol.Name())}
 	if err := x.prepare(); err != nil {
 		c.refuse(metrics.InvalidRequest, err)
 		return
@@ -231,7 +231,7 @@ func (x *exchange) leaveThinking() {
 }
 
 var (
-	itemPath = regexp.MustCompile(`^messages\[(\d+)\](?:\.content_items\[(\d+)\])?`)
+	itemPath = regexp.MustCompile(`^messages\[(\d+)\](?:\.content_items\[(\d+)\](?:\.images\[(\d+)\])?)?`)
 	toolPath = regexp.MustCompile(`^tools\[(\d+)\]`)
 )
 
@@ -259,6 +259,11 @@ func (x *exchange) located(err error) error {
 	path := ""
 	if m < len(x.request.Paths) && i < len(x.request.Paths[m]) {
 		path = x.request.Paths[m][i]
+	}
+	if pictures := x.request.Pictures[path]; at[3] != "" {
+		if n, _ := strconv.Atoi(at[3]); n < len(pictures) {
+			path = pictures[n]
+		}
 	}
 	return ingress.Invalid(path, invalid.Message)
 }

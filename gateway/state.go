@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -43,8 +45,9 @@ type row struct {
 	counted string // the name it has in the metrics
 	client  *mmsp.Client
 	peer    carry.Peer
-	strict  bool // what the client cannot take is refused, not let go of
-	relay   bool // another MMSP server: messages are not judged here
+	host    string // of the endpoint, which callers are not told; "": not known
+	strict  bool   // what the client cannot take is refused, not let go of
+	relay   bool   // another MMSP server: messages are not judged here
 	secrets *strings.Replacer
 	context int64 // tokens that the model takes; 0: the registry does not know
 }
@@ -129,14 +132,37 @@ func (s *state) peer(model *config.Model) carry.Peer {
 	return p
 }
 
-// hostOf returns the vendor whose endpoint a URL names, else its host; "" where it names none.
+// hostOf returns the class of the endpoint that a URL names; "" where it names none.
 func hostOf(baseURL string) string {
 	address, err := url.Parse(baseURL)
 	if err != nil {
 		return ""
 	}
-	host := strings.ToLower(cmp.Or(address.Host, address.Scheme))
-	return cmp.Or(vendors[host], host)
+	return classOf(strings.ToLower(cmp.Or(address.Host, address.Scheme)))
+}
+
+// classOf returns the vendor whose host it is, else a digest: callers keep it in their histories, and are not told where a
+// provider stands.
+func classOf(host string) string {
+	if host == "" || vendors[host] != "" {
+		return vendors[host]
+	}
+	sum := sha256.Sum256([]byte(host))
+	return "host-" + hex.EncodeToString(sum[:5])
+}
+
+// askedHost returns the host that a client asks, which it may name as the issuer of its proofs; "" where it cannot be told.
+func askedHost(client *mmsp.Client) string {
+	hi := []mmsp.Message{mmsp.UserMessage(mmsp.Text("hi"))}
+	request, err := client.Provider().Prepare(context.Background(), hi, &mmsp.Config{})
+	if err != nil || request == nil {
+		return ""
+	}
+	address, err := url.Parse(request.URL)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(address.Host)
 }
 
 // contextOf returns how many tokens the model of a peer takes, as the registry has it for the peer's endpoint.
@@ -169,7 +195,11 @@ func (s *state) add(id string, client *mmsp.Client, peer carry.Peer, strict bool
 
 func newRow(counted string, client *mmsp.Client, peer carry.Peer, secrets []string) *row {
 	_, relay := client.Provider().(mmsp.Forwarder)
-	return &row{counted: counted, client: client, peer: peer, relay: relay, secrets: redactor(secrets), context: contextOf(peer)}
+	r := &row{counted: counted, client: client, peer: peer, relay: relay, secrets: redactor(secrets), context: contextOf(peer)}
+	if peer.ClientType != "" {
+		r.host = askedHost(client)
+	}
+	return r
 }
 
 // secretsOf returns what of a row must not be seen.

@@ -13,18 +13,21 @@ import (
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
 // translator stands between what a caller of an ingress protocol knows tool calls and tools by and what the provider does.
 // Ids are unique in a conversation and fit every protocol's alphabet, names fit the provider's; both can be turned back
 // without a memory, but for ids that are too long.
+//
+// Proofs name their issuer: a vendor, or the provider's host, which callers know by its class.
 type translator struct {
-	peer carry.Peer
+	peer        carry.Peer
+	host, class string // the provider's; "": not known
 	// plain reports that the caller's protocol allows any text as an id.
 	plain bool
 
 	used  map[string]bool   // the ids that the caller knows
-	real  map[string]string // the caller's id → the provider's
 	given map[string]string // new in this answer, where the id alone does not tell the provider's
 	names map[string]string // the provider's name → the caller's
 
@@ -33,10 +36,10 @@ type translator struct {
 	id   string
 }
 
-func newTranslator(peer carry.Peer, protocol carry.Protocol) *translator {
+func newTranslator(peer carry.Peer, host string, protocol carry.Protocol) *translator {
 	return &translator{
-		peer: peer, plain: protocol == carry.Chat || protocol == carry.GenerateContent,
-		used: map[string]bool{}, real: map[string]string{}, given: map[string]string{}, names: map[string]string{},
+		peer: peer, host: host, class: classOf(host), plain: protocol == carry.Chat || protocol == carry.GenerateContent,
+		used: map[string]bool{}, given: map[string]string{}, names: map[string]string{},
 	}
 }
 
@@ -64,28 +67,66 @@ func (t *translator) in(request *ingress.Request, known map[string]string) {
 			t.name(&choice.Names[i])
 		}
 	}
-	taken := map[string]bool{} // of the provider's ids
+	taken := map[string]int{}     // a provider's id → how many calls would have it
+	turn := map[string]int{}      // a caller's id → the turn of the last call with it
+	open := map[string][]string{} // a caller's id → the provider's of the calls with it that have no result yet
 	for m := range request.Messages {
 		for i := range request.Messages[m].ContentItems {
 			item := &request.Messages[m].ContentItems[i]
+			item.Fidelity = reissued(item.Fidelity, t.class, t.host)
+			caller := item.ToolCallID
 			switch item.Type {
 			case mmsp.ToolCallDone:
 				t.name(&item.Name)
-				id := t.original(item, known)
-				if taken[id] && id != item.Name {
-					id = item.ToolCallID
+				id := t.fitting(t.original(item, known))
+				if last, again := turn[caller]; !t.mayRepeat(id, item.Name, again && last < m) {
+					id = t.unique(id, taken)
 				}
-				taken[id] = true
-				t.used[item.ToolCallID] = true
-				t.real[item.ToolCallID] = id
+				taken[id]++
+				turn[caller], t.used[caller] = m, true
+				open[caller] = append(open[caller], id)
 				item.ToolCallID = id
 			case mmsp.ToolResultDone:
-				if id, ok := t.real[item.ToolCallID]; ok {
-					item.ToolCallID = id
+				if ids := open[caller]; len(ids) > 0 {
+					item.ToolCallID, open[caller] = ids[0], ids[1:]
 				}
 			}
 		}
 	}
+}
+
+// fitting returns an id in the place of one that the provider refuses, the same each time: of Responses' at most 64
+// characters are wanted, letters, digits, _ and -. The clients of Messages see to theirs.
+func (t *translator) fitting(id string) string {
+	if t.peer.Protocol == carry.Responses && !plainID.MatchString(id) {
+		return hashedID(id)
+	}
+	return id
+}
+
+// mayRepeat reports whether a call may have an id that another has: at providers that count anew in every turn, a call of
+// a later turn, and at Google's, whose clients do not send it, the name that stands for no id. What another server asks is
+// for that to judge.
+func (t *translator) mayRepeat(id, name string, later bool) bool {
+	switch t.peer.Protocol {
+	case carry.Chat:
+		return later
+	case carry.GenerateContent:
+		return later || id == name
+	case carry.Interactions, carry.MMSP:
+		return id == name
+	}
+	return false
+}
+
+// unique returns an id that no call before has. It depends on those alone: as a conversation goes on, what was sent stays.
+func (t *translator) unique(id string, taken map[string]int) string {
+	one := id
+	for taken[one] > 0 {
+		taken[id]++
+		one = t.fitting(fmt.Sprint(id, "_", taken[id]))
+	}
+	return one
 }
 
 // original returns the provider's id of a call of the history, which has the provider's name already.
@@ -105,6 +146,7 @@ func (t *translator) original(call *mmsp.Item, known map[string]string) string {
 // out turns an event of the answer into the caller's terms.
 func (t *translator) out(e *mmsp.Event) {
 	item := &e.Item
+	item.Fidelity = reissued(item.Fidelity, t.host, t.class)
 	switch item.Type {
 	case mmsp.ToolCallDelta:
 		if !t.open {
@@ -122,6 +164,24 @@ func (t *translator) out(e *mmsp.Event) {
 	}
 }
 
+// reissued returns a proof whose issuer has another name, if it has the one.
+func reissued(fidelity mmsp.Fidelity, from, to string) mmsp.Fidelity {
+	if len(fidelity) == 0 || from == "" {
+		return fidelity
+	}
+	var s jsonscan.Scanner
+	s.Reset(fidelity)
+	for first := true; s.Field(&first); {
+		if string(s.Name()) != "issuer" || s.Kind() != '"' {
+			s.Skip()
+		} else if s.String() == from {
+			issuer := s.Span()
+			return slices.Concat(fidelity[:issuer.From], []byte(to), fidelity[issuer.To:])
+		}
+	}
+	return fidelity
+}
+
 // visible returns the id that the caller gets for a call of the provider.
 func (t *translator) visible(id, name string) string {
 	visible := id
@@ -129,8 +189,7 @@ func (t *translator) visible(id, name string) string {
 		visible = escapeID(id)
 	}
 	if len(visible) > maxID && !t.plain {
-		sum := sha256.Sum256([]byte(id))
-		visible = hashMark + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:25]))
+		visible = hashedID(id)
 	}
 	if idless := id == name; idless || t.used[visible] || visible == "" {
 		base := visible
@@ -146,6 +205,12 @@ func (t *translator) visible(id, name string) string {
 	}
 	t.used[visible] = true
 	return visible
+}
+
+// hashedID stands for an id that cannot be written.
+func hashedID(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hashMark + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:25]))
 }
 
 // escapeID writes an id in letters, digits, _ and -, so that unescapeID reads it back.

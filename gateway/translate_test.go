@@ -51,7 +51,7 @@ func TestIDsComeBack(t *testing.T) {
 			for i, id := range tt.ids {
 				calls = append(calls, mmsp.ToolCall(id, "f", fmt.Sprint(`{"n":`, i, `}`)))
 			}
-			out := newTranslator(peer, tt.caller)
+			out := newTranslator(peer, "", tt.caller)
 			seen := callerSees(out, calls...)
 			request := &ingress.Request{Messages: []mmsp.Message{mmsp.AssistantMessage(seen...), {Role: mmsp.RoleUser}}}
 			given := map[string]bool{}
@@ -65,7 +65,7 @@ func TestIDsComeBack(t *testing.T) {
 			}
 			request.Paths = [][]string{make([]string, len(seen)), make([]string, len(seen))}
 			orderResults(request)
-			newTranslator(peer, tt.caller).in(request, out.given)
+			newTranslator(peer, "", tt.caller).in(request, out.given)
 			for i, want := range tt.back {
 				call, result := request.Messages[0].ContentItems[i], request.Messages[1].ContentItems[i]
 				if want != "" && call.ToolCallID != want || want == "" && call.ToolCallID == tt.ids[i] {
@@ -82,10 +82,89 @@ func TestIDsComeBack(t *testing.T) {
 // TestIDsStayUnique: a provider that numbers the calls of every turn from 0 gives no id twice to a caller.
 func TestIDsStayUnique(t *testing.T) {
 	history := &ingress.Request{Messages: []mmsp.Message{mmsp.AssistantMessage(mmsp.ToolCall("call_0", "f", "{}"))}}
-	out := newTranslator(carry.Peer{Protocol: carry.Chat}, carry.Chat)
+	out := newTranslator(carry.Peer{Protocol: carry.Chat}, "", carry.Chat)
 	out.in(history, nil)
 	if seen := callerSees(out, mmsp.ToolCall("call_0", "f", "{}")); seen[0].ToolCallID == "call_0" {
 		t.Error("an id of the history is given again")
+	}
+}
+
+// TestHistoryIDs: what a history calls its calls fits the provider, which gets no id twice where it refuses that. Results
+// follow their calls, and a history that goes on begins as it did.
+func TestHistoryIDs(t *testing.T) {
+	long, hashed := strings.Repeat("x", 65), "mmh_su34l7prebec67ky2jpj5vmd6uwafnhdatvictnr"
+	for _, tt := range []struct {
+		name     string
+		upstream []carry.Protocol
+		turns    []string // the ids of calls of the function f, which one turn makes and the next answers
+		want     []string
+	}{
+		{"fine", []carry.Protocol{carry.Responses, carry.Messages, carry.Chat}, []string{"call_1 call_2", "call_3"}, []string{"call_1 call_2", "call_3"}},
+		{"not of Responses' alphabet", []carry.Protocol{carry.Responses}, []string{"call_ü a.b"}, []string{hashedID("call_ü") + " " + hashedID("a.b")}},
+		{"too long for Responses", []carry.Protocol{carry.Responses}, []string{long}, []string{hashed}},
+		{"too long for Responses, twice", []carry.Protocol{carry.Responses}, []string{long, long}, []string{hashed, hashed + "_2"}},
+		{"too long with a number", []carry.Protocol{carry.Responses}, []string{long[:64], long[:64]}, []string{long[:64], hashedID(long[:64] + "_2")}},
+		{"not of one alphabet", []carry.Protocol{carry.Messages, carry.Chat, carry.GenerateContent, carry.Interactions, carry.MMSP}, []string{"call_ü " + long}, []string{"call_ü " + long}},
+		{
+			"counted anew in every turn",
+			[]carry.Protocol{carry.Responses, carry.Messages, carry.Interactions, carry.MMSP},
+			[]string{"0 1", "0", "0_2 1", "0 1"},
+			[]string{"0 1", "0_2", "0_2_2 1_2", "0_3 1_3"},
+		},
+		{"counted anew where that is usual", []carry.Protocol{carry.Chat, carry.GenerateContent}, []string{"0 1", "0", "1 0"}, []string{"0 1", "0", "1 0"}},
+		{"no ids", []carry.Protocol{carry.GenerateContent, carry.Interactions, carry.MMSP}, []string{"f f", "f"}, []string{"f f", "f"}},
+		{"no ids, of another", []carry.Protocol{carry.Responses, carry.Messages}, []string{"f f", "f"}, []string{"f f_2", "f_3"}},
+		{"no ids, of another that counts", []carry.Protocol{carry.Chat}, []string{"f f", "f"}, []string{"f f_2", "f"}},
+	} {
+		for _, upstream := range tt.upstream {
+			for turns := 1; turns <= len(tt.turns); turns++ {
+				var messages []mmsp.Message
+				for _, ids := range tt.turns[:turns] {
+					var calls, results []mmsp.Item
+					for i, id := range strings.Fields(ids) {
+						calls, results = append(calls, mmsp.ToolCall(id, "f", "{}")), append(results, mmsp.ToolResult(id, fmt.Sprint(i)))
+					}
+					messages = append(messages, mmsp.AssistantMessage(calls...), mmsp.UserMessage(results...))
+				}
+				newTranslator(carry.Peer{Protocol: upstream}, "", carry.Chat).in(&ingress.Request{Messages: messages}, nil)
+				for m := range messages {
+					for i, want := range strings.Fields(tt.want[m/2]) {
+						if item := messages[m].ContentItems[i]; item.ToolCallID != want || m%2 == 1 && item.Text != fmt.Sprint(i) {
+							t.Errorf("%s, %s, turn %d: %s %q, want %q", tt.name, upstream, m, item.Type, item.ToolCallID, want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestIssuers: a caller knows the provider's host by its class, and the provider's client gets the name back that it gave.
+func TestIssuers(t *testing.T) {
+	const host = "models.internal:8443"
+	for fidelity, want := range map[string]string{
+		`{"signature":"s","issuer":"models.internal:8443"}`:                        `{"signature":"s","issuer":"host-64b4067922"}`,
+		`{"issuer": "models.internal:8443", "reasoning_details":[{"issuer":"x"}]}`: `{"issuer": "host-64b4067922", "reasoning_details":[{"issuer":"x"}]}`,
+		`{"signature":"s","issuer":"anthropic"}`:                                   `{"signature":"s","issuer":"anthropic"}`,
+		`{"signature":"s","issuer":"models.internal"}`:                             `{"signature":"s","issuer":"models.internal"}`,
+		`{"signature":"models.internal:8443","issuer":{}}`:                         `{"signature":"models.internal:8443","issuer":{}}`,
+		``: ``,
+	} {
+		tr := newTranslator(carry.Peer{Protocol: carry.Messages}, host, carry.Responses)
+		event := mmsp.Event{Item: mmsp.Thinking("t")}
+		event.Item.Fidelity = mmsp.Fidelity(fidelity)
+		if tr.out(&event); string(event.Item.Fidelity) != want {
+			t.Errorf("%s goes out as %s", fidelity, event.Item.Fidelity)
+		}
+		history := &ingress.Request{Messages: []mmsp.Message{mmsp.AssistantMessage(event.Item)}}
+		if tr.in(history, nil); string(history.Messages[0].ContentItems[0].Fidelity) != fidelity {
+			t.Errorf("%s comes back as %s", fidelity, history.Messages[0].ContentItems[0].Fidelity)
+		}
+		other := newTranslator(carry.Peer{Protocol: carry.Messages}, "other.internal", carry.Responses)
+		history = &ingress.Request{Messages: []mmsp.Message{mmsp.AssistantMessage(event.Item)}}
+		if other.in(history, nil); string(history.Messages[0].ContentItems[0].Fidelity) != want {
+			t.Errorf("%s comes to another as %s", fidelity, history.Messages[0].ContentItems[0].Fidelity)
+		}
 	}
 }
 
@@ -110,7 +189,7 @@ func FuzzEscapeID(f *testing.F) {
 func TestNamesComeBack(t *testing.T) {
 	for _, name := range []string{"plain", "with.dots:and-more", "1st", "äöü", strings.Repeat("n", 100), "t_x", ""} {
 		for _, protocol := range []carry.Protocol{carry.Chat, carry.Responses, carry.Messages, carry.GenerateContent, carry.Interactions, carry.MMSP} {
-			tr := newTranslator(carry.Peer{Protocol: protocol}, carry.Chat)
+			tr := newTranslator(carry.Peer{Protocol: protocol}, "", carry.Chat)
 			request := &ingress.Request{Messages: []mmsp.Message{mmsp.AssistantMessage(mmsp.ToolCall("c", name, "{}"))}, Config: mmsp.Config{
 				Tools: []mmsp.Tool{{Name: name}}, ToolChoice: &mmsp.ToolChoice{Names: []string{name}},
 			}}

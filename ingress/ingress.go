@@ -121,9 +121,11 @@ type Request struct {
 	Messages []mmsp.Message
 	Config   mmsp.Config
 
-	// Paths says where in the body each item of each message stands, for errors that are found later; what was kept of an
-	// earlier answer stands where that is named.
+	// Paths says where in the body each item of each message stands, for errors that are found later: of a picture or a file
+	// the field that holds it. What was kept of an earlier answer stands where that is named.
 	Paths [][]string
+	// Pictures says where those of a tool's result stand, which is found by its own path.
+	Pictures map[string][]string
 	// ToolPaths says the same of each of Config.Tools.
 	ToolPaths []string
 	// Dropped names what the request holds and no provider is asked for, such as `tools[2] (web_search)`. The caller is
@@ -146,6 +148,7 @@ type Request struct {
 type Conversation struct {
 	Messages []mmsp.Message
 	Paths    [][]string
+	Pictures map[string][]string // as of a Request
 	system   []string
 }
 
@@ -159,6 +162,14 @@ func (c *Conversation) Add(role mmsp.Role, path string, item mmsp.Item) {
 	}
 	c.Messages[last].ContentItems = append(c.Messages[last].ContentItems, item)
 	c.Paths[last] = append(c.Paths[last], path)
+}
+
+// Picture notes that the result of a tool at a path has one more picture, or file, which stands at another path.
+func (c *Conversation) Picture(result, path string) {
+	if c.Pictures == nil {
+		c.Pictures = map[string][]string{}
+	}
+	c.Pictures[result] = append(c.Pictures[result], path)
 }
 
 // System appends a text of the system prompt. MMSP has no such turn in mid-conversation: its text joins what stood before.

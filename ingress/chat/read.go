@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -44,35 +45,35 @@ func read(ctx context.Context, body *openaichat.Body, env *ingress.Env) (*ingres
 					return nil, err
 				}
 				if item.Type != mmsp.TextDone || item.Text != "" {
-					conversation.Add(mmsp.RoleUser, turn.Parts[p].Path, item)
+					conversation.Add(mmsp.RoleUser, cmp.Or(turn.Parts[p].Place, turn.Parts[p].Path), item)
 				}
 			}
 		case "assistant":
-			for _, p := range readAssistant(turn, i, env, &calls) {
+			items, err := readAssistant(turn, i, env, &calls)
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range items {
 				conversation.Add(mmsp.RoleAssistant, p.path, p.item)
 			}
 		case "tool":
 			if !calls.ids[turn.ToolCallID] {
 				return nil, ingress.Invalid(at+".tool_call_id", fmt.Sprintf("no call before it has the id %.64q", turn.ToolCallID))
 			}
-			item, err := readResult(ctx, turn.ToolCallID, turn.Parts, env)
-			if err != nil {
+			if err := readResult(ctx, turn.ToolCallID, turn.Parts, env, &conversation, at); err != nil {
 				return nil, err
 			}
-			conversation.Add(mmsp.RoleUser, at, item)
 		case "function":
 			id := calls.functions[turn.Name]
 			if id == "" {
 				return nil, ingress.Invalid(at+".name", fmt.Sprintf("no function_call before it calls %.64q", turn.Name))
 			}
-			item, err := readResult(ctx, id, turn.Parts, env)
-			if err != nil {
+			if err := readResult(ctx, id, turn.Parts, env, &conversation, at); err != nil {
 				return nil, err
 			}
-			conversation.Add(mmsp.RoleUser, at, item)
 		}
 	}
-	request.Messages, request.Paths, request.Invented = conversation.Messages, conversation.Paths, calls.invented
+	request.Messages, request.Paths, request.Pictures, request.Invented = conversation.Messages, conversation.Paths, conversation.Pictures, calls.invented
 	request.Config.SystemPrompt = conversation.SystemPrompt()
 	if len(request.Messages) == 0 && request.Config.SystemPrompt == nil {
 		return nil, ingress.Invalid("messages", "a message with content is wanted")
@@ -90,10 +91,11 @@ type callsSoFar struct {
 func readUserPart(ctx context.Context, part *openaichat.TurnPart, env *ingress.Env) (mmsp.Item, error) {
 	switch part.Type {
 	case "image_url":
-		if err := checkImageURL(part); err != nil {
+		url, err := ingress.Picture(part.Place, part.URL)
+		if err != nil {
 			return mmsp.Item{}, err
 		}
-		item := mmsp.ImageURL(part.URL)
+		item := mmsp.ImageURL(url)
 		item.Detail = part.Detail
 		return item, nil
 	case "input_audio":
@@ -108,52 +110,48 @@ func readUserPart(ctx context.Context, part *openaichat.TurnPart, env *ingress.E
 	return mmsp.Text(part.Text), nil
 }
 
-func checkImageURL(part *openaichat.TurnPart) error {
-	scheme, _, _ := strings.Cut(part.URL, ":")
-	if !slices.Contains([]string{"http", "https", "data"}, strings.ToLower(scheme)) {
-		return ingress.Invalid(part.Path+".image_url.url", "an http(s) or data URL is wanted")
-	}
-	return nil
-}
-
 // readFile returns a file, whose data URL says its type, or its name does, or its first bytes. Some gateways of the protocol
 // take a URL in the place of the bytes.
 func readFile(ctx context.Context, part *openaichat.TurnPart, env *ingress.Env) (*ingress.File, error) {
 	if part.URL != "" {
-		return env.Fetch(ctx, part.Path+".file.file_data", part.URL)
+		return env.Fetch(ctx, part.Place, part.URL)
 	}
 	mediaType := part.MimeType
-	if mediaType == "" || mediaType == images.Unknown {
+	if !ingress.IsMediaType(mediaType) || mediaType == images.Unknown {
 		mediaType = images.TypeOf(part.Filename, part.Data)
 	}
 	return &ingress.File{Data: part.Data, MediaType: mediaType}, nil
 }
 
-// readResult joins the texts of a tool's message; pictures and documents become its images.
-func readResult(ctx context.Context, id string, parts []openaichat.TurnPart, env *ingress.Env) (mmsp.Item, error) {
+// readResult adds what a tool's message at a path says: its texts as one; pictures and documents become its images.
+func readResult(ctx context.Context, id string, parts []openaichat.TurnPart, env *ingress.Env, conversation *ingress.Conversation, at string) error {
 	var texts, urls []string
 	for i := range parts {
 		switch part := &parts[i]; part.Type {
 		case "image_url":
-			if err := checkImageURL(part); err != nil {
-				return mmsp.Item{}, err
+			url, err := ingress.Picture(part.Place, part.URL)
+			if err != nil {
+				return err
 			}
-			urls = append(urls, part.URL)
+			urls = append(urls, url)
+			conversation.Picture(at, part.Place)
 		case "file":
 			file, err := readFile(ctx, part, env)
 			if err != nil {
-				return mmsp.Item{}, err
+				return err
 			}
 			urls = append(urls, file.DataURL(part.Filename))
+			conversation.Picture(at, part.Place)
 		default:
 			texts = append(texts, part.Text)
 		}
 	}
-	return mmsp.ToolResult(id, strings.Join(texts, "\n"), urls...), nil
+	conversation.Add(mmsp.RoleUser, at, mmsp.ToolResult(id, strings.Join(texts, "\n"), urls...))
+	return nil
 }
 
 // readAssistant returns the items of message i, in the order and with the proofs that they had when they were written.
-func readAssistant(turn *openaichat.Turn, i int, env *ingress.Env, calls *callsSoFar) []placed {
+func readAssistant(turn *openaichat.Turn, i int, env *ingress.Env, calls *callsSoFar) ([]placed, error) {
 	peer := env.Peer
 	at := fmt.Sprintf("messages[%d]", i)
 	thinking := &strand{kind: "thinking", build: mmsp.Thinking}
@@ -182,10 +180,13 @@ func readAssistant(turn *openaichat.Turn, i int, env *ingress.Env, calls *callsS
 	}
 	// Pictures of the model's own go back to the providers that made them; no other takes any.
 	if peer.Protocol == carry.GenerateContent || peer.Protocol == carry.Interactions || peer.Protocol == carry.MMSP {
-		for n, url := range turn.Pictures {
-			if item, ok := readPicture(url); ok {
-				pictures.items = append(pictures.items, placed{fmt.Sprintf("%s.images[%d]", at, n), item})
+		for p := range turn.Pictures {
+			picture := &turn.Pictures[p]
+			mediaType, data, ok := ingress.ReadDataURL(picture.URL)
+			if !ok {
+				return nil, ingress.Invalid(picture.Place, "a data URL with a media type and base64 is wanted")
 			}
+			pictures.items = append(pictures.items, placed{picture.Place, mmsp.InlineData(data, mediaType, "")})
 		}
 	}
 	if turn.FunctionCall != nil {
@@ -214,7 +215,7 @@ func readAssistant(turn *openaichat.Turn, i int, env *ingress.Env, calls *callsS
 		}
 		called.items = append(called.items, placed{call.Path, item})
 	}
-	return weave([]*strand{thinking, text, refusal, pictures, called}, unseal(turn.ReasoningDetails))
+	return weave([]*strand{thinking, text, refusal, pictures, called}, unseal(turn.ReasoningDetails)), nil
 }
 
 // readThinking returns the thinking of a turn as the body has it. Where the provider speaks the protocol, the details are
@@ -266,17 +267,6 @@ func joinDetails(details []openaichat.ReasoningDetail) (joined []openaichat.Reas
 		joined = append(joined, d)
 	}
 	return joined
-}
-
-// readPicture reads the data URL of a picture that the model made.
-func readPicture(url string) (item mmsp.Item, ok bool) {
-	header, payload, _ := strings.Cut(strings.TrimPrefix(url, "data:"), ",")
-	mimeType, encoding, _ := strings.Cut(header, ";")
-	data, ok := jsonscan.DecodeBase64(payload)
-	if !ok || encoding != "base64" || mimeType == "" {
-		return item, false
-	}
-	return mmsp.InlineData(data, mimeType, ""), true
 }
 
 // readConfig reads everything but the messages.

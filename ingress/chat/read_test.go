@@ -235,7 +235,7 @@ func TestReadPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _ := json.Marshal(request.Paths)
-	want := `[["messages[1].content","messages[2].content[0]","messages[2].content[1]"],` +
+	want := `[["messages[1].content","messages[2].content[0]","messages[2].content[1].image_url.url"],` +
 		`["messages[3].reasoning_content","messages[3].content","messages[3].refusal","messages[3].function_call","messages[3].tool_calls[0]"],["messages[4]","messages[5]"]]`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -265,7 +265,7 @@ func TestReadRefuses(t *testing.T) {
 		{message(`{"role":"user","content":[{"type":"text"}]}`), "messages[0].content[0].text", "needs it"},
 		{message(`{"role":"user","content":[{"type":"text","text":3}]}`), "messages[0].content[0].text", "a string"},
 		{message(`{"role":"user","content":[{"type":"image_url","image_url":{}}]}`), "messages[0].content[0].image_url.url", "URL is wanted"},
-		{message(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"file:///etc/passwd"}}]}`), "messages[0].content[0].image_url.url", "URL is wanted"},
+		{message(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"file:///etc/passwd"}}]}`), "messages[0].content[0].image_url.url", "an http(s) URL"},
 		{message(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://x","detail":"max"}}]}`), "messages[0].content[0].image_url.detail", "one of auto"},
 		{message(`{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"AA==","format":"ogg"}}]}`), "messages[0].content[0].input_audio.format", "one of wav"},
 		{message(`{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"!","format":"wav"}}]}`), "messages[0].content[0].input_audio.data", "base64"},
@@ -285,6 +285,13 @@ func TestReadRefuses(t *testing.T) {
 		{message(`{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\":"}}]}`), "messages[0].tool_calls[0].function.arguments", "JSON object"},
 		{message(`{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"[1]"}}]}`), "messages[0].tool_calls[0].function.arguments", "JSON object"},
 		{message(`{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":{}}}]}`), "messages[0].tool_calls[0].function.arguments", "a string"},
+		{message(`{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"n\":\"\\ud800\"}"}}]}`), "messages[0].tool_calls[0].function.arguments", "a lone surrogate"},
+		{message(`{"role":"assistant","function_call":{"name":"f","arguments":"{\"n\":1,\"n\":2}"}}`), "messages[0].function_call.arguments", "stands twice"},
+		{message(`{"role":"assistant","tool_calls":[{"id":"1","type":7,"function":{"name":"f"}}]}`), "messages[0].tool_calls[0].type", "a string is wanted"},
+		{message(`{"role":7,"content":"x"}`), "messages[0].role", "a string is wanted"},
+		{message(`{"role":"user","content":[{"type":7,"text":"x"}]}`), "messages[0].content[0].type", "a string is wanted"},
+		{with(`"tools":[{"type":7,"function":{"name":"f"}}]`), "tools[0].type", "a string is wanted"},
+		{with(`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":7}`), "tool_choice.type", "a string is wanted"},
 		{message(`{"role":"assistant","tool_calls":[{"id":"1","type":"computer"}]}`), "messages[0].tool_calls[0].type", `"computer"`},
 		{message(`{"role":"assistant","tool_calls":{}}`), "messages[0].tool_calls", "a list"},
 		{with(`"n":2`), "n", "only 1"},

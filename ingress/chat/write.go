@@ -311,7 +311,8 @@ func refuses(answer *mmsp.Message) bool {
 }
 
 // finishReason says why the answer ended in the protocol's words, which have none for a refusal: it is a message of its own
-// that stops. One without words is a filter's.
+// that stops. One without words is a filter's. A call that the provider could not read counts as filtered, unless there are
+// others to make: what is left of the turn is not all of it.
 func (c *encoder) finishReason(answer *mmsp.Message) string {
 	called := slices.ContainsFunc(answer.ContentItems, func(i mmsp.Item) bool { return i.Type == mmsp.ToolCallDone })
 	kind := ""
@@ -321,7 +322,7 @@ func (c *encoder) finishReason(answer *mmsp.Message) string {
 	switch {
 	case answer.FinishReason == mmsp.FinishLength, kind == "context":
 		return "length"
-	case kind == "filter":
+	case kind == "filter", kind == "malformed_call" && !called:
 		return "content_filter"
 	case kind == "refusal" && !refuses(answer) && refusalOf(answer) == "":
 		return "content_filter"

@@ -90,6 +90,11 @@ func TestStream(t *testing.T) {
 	cutCustom.Type = mmsp.ToolCallDelta
 	filtered := answerOf(mmsp.FinishUnknown)
 	filtered.StopDetail = &mmsp.StopDetail{Kind: "filter"}
+	malformed := func(items ...mmsp.Item) *mmsp.Message {
+		answer := answerOf(mmsp.FinishUnknown, items...)
+		answer.StopDetail = &mmsp.StopDetail{Kind: "malformed_call", Text: "MALFORMED_FUNCTION_CALL"}
+		return answer
+	}
 	refused := func(text string, items ...mmsp.Item) *mmsp.Message {
 		answer := answerOf(mmsp.FinishUnknown, items...)
 		answer.StopDetail = &mmsp.StopDetail{Kind: "refusal", Text: text}
@@ -104,6 +109,12 @@ func TestStream(t *testing.T) {
 	}{
 		{"nothing", `,"stream":true`, chatPeer, answerOf(mmsp.FinishStop), begunWithText + finish("stop")},
 		{"filtered", `,"stream":true`, chatPeer, filtered, begunWithText + finish("content_filter")},
+		{"a call that cannot be read", tools, chatPeer, malformed(mmsp.Text("t")), begunWithText + delta(`"content":"t"`) + finish("content_filter")},
+		{
+			"a call that cannot be read beside one that can", tools, chatPeer, malformed(mmsp.ToolCall("c3", "p", `{"input":"x"}`)),
+			began + delta(`"tool_calls":[{"index":0,"id":"c3","type":"custom","custom":{"name":"p","input":""}}]`) +
+				delta(`"tool_calls":[{"index":0,"custom":{"input":"x"}}]`) + finish("tool_calls"),
+		},
 		{
 			"text", `,"stream":true`, chatPeer, answerOf(mmsp.FinishStop, mmsp.Text("a\"b✓")),
 			begunWithText + delta(`"content":"a\"b"`) + delta(`"content":"✓"`) + finish("stop"),

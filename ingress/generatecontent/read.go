@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -67,8 +66,8 @@ func (c *call) readBody(ctx context.Context) (*ingress.Request, error) {
 		return nil, ingress.Invalid(body.Contents[0].Path, "there is nothing in the contents")
 	}
 	request := &ingress.Request{
-		Messages: r.conversation.Messages, Paths: r.conversation.Paths, Dropped: r.dropped,
-		Invented: r.invented, Unknown: body.Unknown,
+		Messages: r.conversation.Messages, Paths: r.conversation.Paths, Pictures: r.conversation.Pictures,
+		Dropped: r.dropped, Invented: r.invented, Unknown: body.Unknown,
 	}
 	c.showsThoughts = body.Generation.IncludeThoughts == nil || *body.Generation.IncludeThoughts
 	c.readConfig(request)
@@ -105,7 +104,7 @@ func (r *reader) turn(number int, turn *genai.Turn) error {
 			if err != nil {
 				return err
 			}
-			r.add(role, part.Path, item)
+			r.add(role, place(part), item)
 		case "functionCall":
 			r.functionCall(part, fmt.Sprintf("call_%d_%d", number, i))
 		case "functionResponse":
@@ -198,6 +197,9 @@ func (r *reader) data(part *genai.InputPart, role mmsp.Role) (mmsp.Item, error) 
 	if part.Kind == "fileData" {
 		return r.remote(part)
 	}
+	if err := checkType(part); err != nil {
+		return mmsp.Item{}, err
+	}
 	if role == mmsp.RoleUser && isPicture(part.MimeType) {
 		return mmsp.ImageURL(images.DataURL(part.MimeType, part.Data)), nil
 	}
@@ -211,20 +213,34 @@ func (r *reader) data(part *genai.InputPart, role mmsp.Role) (mmsp.Item, error) 
 	return item, nil
 }
 
+// place is where the bytes or the address of a picture or a document stand.
+func place(part *genai.InputPart) string {
+	if part.Kind == "fileData" {
+		return part.Path + ".fileData.fileUri"
+	}
+	return part.Path + ".inlineData"
+}
+
+// checkType refuses a MIME type, which may have parameters, that no data URL could hold.
+func checkType(part *genai.InputPart) error {
+	name, parameters, _ := strings.Cut(part.MimeType, ";")
+	if !ingress.IsMediaType(name) || strings.Contains(parameters, ",") {
+		return ingress.Invalid(part.Path+"."+part.Kind+".mimeType", "a MIME type such as image/png is wanted")
+	}
+	return nil
+}
+
 // isPicture reports whether a MIME type is plainly that of a picture.
 func isPicture(mimeType string) bool {
-	name, ok := strings.CutPrefix(strings.ToLower(mimeType), "image/")
-	return ok && name != "" && !strings.ContainsFunc(name, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '+' && c != '-'
-	})
+	return strings.HasPrefix(strings.ToLower(mimeType), "image/") && ingress.IsMediaType(mimeType)
 }
 
 // remote reads fileData. The address of what is said to be a picture goes on as it is; any other file is fetched, and is of
 // the type that the caller says. What only Google could read is refused: files that it stores, and videos of YouTube.
 func (r *reader) remote(part *genai.InputPart) (mmsp.Item, error) {
-	at := part.Path + ".fileData.fileUri"
-	address, err := url.Parse(part.FileURI)
-	if err != nil || address.Host == "" || address.Scheme != "https" && address.Scheme != "http" {
+	at := place(part)
+	address, ok := ingress.WebURL(part.FileURI)
+	if !ok {
 		return mmsp.Item{}, ingress.Invalid(at, "fileData: an http or https address is wanted; file ids of a provider are not known here")
 	}
 	switch host := strings.ToLower(address.Hostname()); {
@@ -232,6 +248,9 @@ func (r *reader) remote(part *genai.InputPart) (mmsp.Item, error) {
 		return mmsp.Item{}, ingress.Invalid(at, "fileData: files of a provider are not known here; inlineData carries their bytes")
 	case host == "youtu.be" || strings.HasSuffix("."+host, ".youtube.com"):
 		return mmsp.Item{}, ingress.Invalid(at, "fileData: videos of YouTube cannot be fetched; inlineData carries the bytes of others")
+	}
+	if err := checkType(part); err != nil && part.MimeType != "" {
+		return mmsp.Item{}, err
 	}
 	picture := isPicture(part.MimeType)
 	if part.MimeType == "" {
@@ -287,8 +306,12 @@ func (r *reader) functionResponse(part *genai.InputPart) error {
 	}
 	var pictures []string
 	for i := range part.Parts {
-		switch inside := &part.Parts[i]; inside.Kind {
+		inside := &part.Parts[i]
+		switch inside.Kind {
 		case "inlineData":
+			if err := checkType(inside); err != nil {
+				return err
+			}
 			pictures = append(pictures, images.DataURL(inside.MimeType, inside.Data))
 		case "fileData":
 			item, err := r.remote(inside)
@@ -299,7 +322,10 @@ func (r *reader) functionResponse(part *genai.InputPart) error {
 				item.ImageURL = images.DataURL(item.MimeType, item.Data)
 			}
 			pictures = append(pictures, item.ImageURL)
+		default: // nothing
+			continue
 		}
+		r.conversation.Picture(part.Path, place(inside))
 	}
 	text, failed := resultText(part.Response)
 	item := mmsp.ToolResult(id, text, pictures...)

@@ -104,7 +104,7 @@ tools: tools.function_declarations`,
 			{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a"}},
 			{"fileData":{"fileUri":"https://example.com/a.JPG"},"videoMetadata":{"fps":2}},
 			{"fileData":{"fileUri":"https://files.test/a.pdf"}},{"file_data":{"mime_type":"text/markdown","file_uri":"https://files.test/a.txt","display_name":"b.md"}}]}]}`,
-			`{"role":"user","content_items":[{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="},{"type":"inline_data.done","data":"+/8=","mime_type":"application/pdf","filename":"a.pdf"},{"type":"image_url.done","image_url":"https://example.com/a"},{"type":"image_url.done","image_url":"https://example.com/a.JPG"},{"type":"inline_data.done","data":"JVBERi0=","mime_type":"application/pdf","filename":"a.pdf"},{"type":"inline_data.done","data":"aGk=","mime_type":"text/markdown","filename":"b.md"}]} @contents[0].parts[0] contents[0].parts[1] contents[0].parts[2] contents[0].parts[3] contents[0].parts[4] contents[0].parts[5]
+			`{"role":"user","content_items":[{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw=="},{"type":"inline_data.done","data":"+/8=","mime_type":"application/pdf","filename":"a.pdf"},{"type":"image_url.done","image_url":"https://example.com/a"},{"type":"image_url.done","image_url":"https://example.com/a.JPG"},{"type":"inline_data.done","data":"JVBERi0=","mime_type":"application/pdf","filename":"a.pdf"},{"type":"inline_data.done","data":"aGk=","mime_type":"text/markdown","filename":"b.md"}]} @contents[0].parts[0].inlineData contents[0].parts[1].inlineData contents[0].parts[2].fileData.fileUri contents[0].parts[3].fileData.fileUri contents[0].parts[4].fileData.fileUri contents[0].parts[5].fileData.fileUri
 dropped: contents[0].parts[3].videoMetadata`,
 		},
 		{
@@ -124,7 +124,7 @@ dropped: contents[0].parts[3].videoMetadata`,
 			{"inlineData":{"mimeType":"image/png","data":"iVBORw=="},"thoughtSignature":"aQ=="},
 			{"thoughtSignature":"ZQ=="}]}]}`,
 			`{"role":"user","content_items":[{"type":"text.done","text":"q"}]} @contents[0].parts[0]
-{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"T","fidelity":{"signature":"dA=="}},{"type":"tool_call.done","name":"f","arguments":{"n":1.50},"tool_call_id":"call_1_1","fidelity":{"signature":"Zi0_"}},{"type":"inline_data.done","data":"iVBORw==","mime_type":"image/png","fidelity":{"signature":"aQ=="}},{"type":"text.done","text":"","fidelity":{"signature":"ZQ=="}}]} @contents[1].parts[0] contents[1].parts[1] contents[1].parts[2] contents[1].parts[3]`,
+{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"T","fidelity":{"signature":"dA=="}},{"type":"tool_call.done","name":"f","arguments":{"n":1.50},"tool_call_id":"call_1_1","fidelity":{"signature":"Zi0_"}},{"type":"inline_data.done","data":"iVBORw==","mime_type":"image/png","fidelity":{"signature":"aQ=="}},{"type":"text.done","text":"","fidelity":{"signature":"ZQ=="}}]} @contents[1].parts[0] contents[1].parts[1] contents[1].parts[2].inlineData contents[1].parts[3]`,
 		},
 		{
 			"signatures of another provider", anthropic, `{"contents":[{"parts":[{"text":"q"}]},{"role":"model","parts":[
@@ -291,6 +291,9 @@ func TestReadRefuses(t *testing.T) {
 		{"generateContent", `{"contents":[{"parts":[{"text":"a","inlineData":{"mimeType":"image/png","data":"iVBORw=="}}]}]}`, "contents[0].parts[0]", "text and inlineData"},
 		{"generateContent", `{"contents":[{"parts":[{"inlineData":{},"inline_data":{}}]}]}`, "contents[0].parts[0].inlineData.mimeType", "MIME"},
 		{"generateContent", `{"contents":[{"parts":[{"text":"a","thoughtSignature":"a","thought_signature":"a"}]}]}`, "contents[0].parts[0].thought_signature", "two spellings"},
+		{"generateContent", `{"contents":[{"parts":[{"inlineData":{"mimeType":"image/","data":"iVBORw=="}}]}]}`, "contents[0].parts[0].inlineData.mimeType", "MIME"},
+		{"generateContent", `{"contents":[{"parts":[{"fileData":{"mimeType":"image/png,x","fileUri":"https://files.test/a.png"}}]}]}`, "contents[0].parts[0].fileData.mimeType", "MIME"},
+		{"generateContent", `{"contents":[{"role":"model","parts":[{"functionCall":{"name":"f"}}]},{"parts":[{"functionResponse":{"name":"f","parts":[{"inlineData":{"mimeType":"image/png;a=b,c","data":"iVBORw=="}}]}}]}]}`, "contents[1].parts[0].functionResponse.parts[0].inlineData.mimeType", "MIME"},
 		{"generateContent", `{"contents":[{"parts":[{"inlineData":{"data":"iVBORw=="}}]}]}`, "contents[0].parts[0].inlineData.mimeType", "MIME"},
 		{"generateContent", `{"contents":[{"parts":[{"inlineData":{"mimeType":"image/png","data":"*"}}]}]}`, "contents[0].parts[0].inlineData.data", "base64"},
 		{"generateContent", `{"contents":[{"parts":[{"inlineData":{"mimeType":"image/png"}}]}]}`, "contents[0].parts[0].inlineData.data", "bytes"},

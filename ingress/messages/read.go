@@ -32,7 +32,8 @@ func (c *call) Read(ctx context.Context, env *ingress.Env) (*ingress.Request, er
 		return nil, ingress.Invalid("messages", "at least one message with content is wanted")
 	}
 	request := &ingress.Request{
-		Messages: turns, Paths: r.conversation.Paths, Dropped: append(r.dropped, c.body.Unserved...), Unknown: c.body.Unknown, Betas: c.betas,
+		Messages: turns, Paths: r.conversation.Paths, Pictures: r.conversation.Pictures,
+		Dropped: append(r.dropped, c.body.Unserved...), Unknown: c.body.Unknown, Betas: c.betas,
 	}
 	request.Config.SystemPrompt = r.conversation.SystemPrompt()
 	return request, readConfig(c.body, env.Peer, request)
@@ -111,10 +112,14 @@ func (r *reader) block(b *anthropic.BodyBlock) error {
 		r.add(b.Path, mmsp.Text(searchResult(b)))
 	case "image":
 		if b.Source.Type == "base64" && r.role == mmsp.RoleAssistant {
-			r.add(b.Path, mmsp.InlineData(b.Source.Data, b.Source.MediaType, ""))
-		} else {
-			r.add(b.Path, mmsp.ImageURL(pictureURL(&b.Source)))
+			r.add(place(b), mmsp.InlineData(b.Source.Data, b.Source.MediaType, ""))
+			return nil
 		}
+		url, err := pictureURL(b)
+		if err != nil {
+			return err
+		}
+		r.add(place(b), mmsp.ImageURL(url))
 	case "document":
 		return r.document(b)
 	case "thinking":
@@ -141,31 +146,44 @@ func (r *reader) document(b *anthropic.BodyBlock) error {
 	text := b.Source.Text
 	switch b.Source.Type {
 	case "base64":
-		r.add(b.Path, mmsp.InlineData(b.Source.Data, b.Source.MediaType, b.Title))
+		r.add(place(b), mmsp.InlineData(b.Source.Data, b.Source.MediaType, b.Title))
 		return nil
 	case "url":
 		file, err := r.fetch(b)
 		if err != nil {
 			return err
 		}
-		r.add(b.Path, file.Item(b.Title))
+		r.add(place(b), file.Item(b.Title))
 		return nil
 	case "content":
 		text = joinTexts(b.Source.Content)
 	}
 	if strings.TrimSpace(text) != "" {
-		r.add(b.Path, mmsp.InlineData([]byte(text), "text/plain", b.Title))
+		r.add(place(b), mmsp.InlineData([]byte(text), "text/plain", b.Title))
 	}
 	for i := range b.Source.Content {
 		if picture := &b.Source.Content[i]; picture.Type == "image" {
-			r.add(picture.Path, mmsp.ImageURL(pictureURL(&picture.Source)))
+			url, err := pictureURL(picture)
+			if err != nil {
+				return err
+			}
+			r.add(place(picture), mmsp.ImageURL(url))
 		}
 	}
 	return nil
 }
 
+// place is where the content of a picture or a document stands.
+func place(b *anthropic.BodyBlock) string {
+	switch b.Source.Type {
+	case "url", "content":
+		return b.Path + ".source." + b.Source.Type
+	}
+	return b.Path + ".source.data"
+}
+
 func (r *reader) fetch(b *anthropic.BodyBlock) (*ingress.File, error) {
-	return r.env.Fetch(r.ctx, b.Path+".source.url", b.Source.URL)
+	return r.env.Fetch(r.ctx, place(b), b.Source.URL)
 }
 
 // thinking adds an item with its proof, or a proof that belongs to a neighbour. A value that the provider cannot have
@@ -190,6 +208,10 @@ func (r *reader) thinking(path, text, value string) {
 // toolResult makes one text of all texts, those of documents too. Pictures and PDF stand beside it.
 func (r *reader) toolResult(b *anthropic.BodyBlock) (mmsp.Item, error) {
 	var texts, files []string
+	show := func(part *anthropic.BodyBlock, url string) {
+		files = append(files, url)
+		r.conversation.Picture(b.Path, place(part))
+	}
 	for i := range b.Content {
 		switch part := &b.Content[i]; {
 		case anthropic.ProvidersOwn(part.Type):
@@ -199,10 +221,14 @@ func (r *reader) toolResult(b *anthropic.BodyBlock) (mmsp.Item, error) {
 		case part.Type == "search_result":
 			texts = append(texts, searchResult(part))
 		case part.Type == "image":
-			files = append(files, pictureURL(&part.Source))
+			url, err := pictureURL(part)
+			if err != nil {
+				return mmsp.Item{}, err
+			}
+			show(part, url)
 		case part.Source.Type == "base64":
 			texts = append(texts, part.Text)
-			files = append(files, pictureURL(&part.Source))
+			show(part, dataURL(&part.Source))
 		case part.Source.Type == "url":
 			file, err := r.fetch(part)
 			if err != nil {
@@ -212,7 +238,7 @@ func (r *reader) toolResult(b *anthropic.BodyBlock) (mmsp.Item, error) {
 			if strings.HasPrefix(file.MediaType, "text/") && utf8.Valid(file.Data) {
 				texts = append(texts, cmp.Or(part.Title, file.Name), string(file.Data))
 			} else {
-				files = append(files, file.DataURL(part.Title))
+				show(part, file.DataURL(part.Title))
 			}
 		case part.Source.Type == "text":
 			texts = append(texts, part.Text, part.Title, part.Source.Text)
@@ -220,7 +246,11 @@ func (r *reader) toolResult(b *anthropic.BodyBlock) (mmsp.Item, error) {
 			texts = append(texts, part.Text, part.Title, joinTexts(part.Source.Content))
 			for j := range part.Source.Content {
 				if picture := &part.Source.Content[j]; picture.Type == "image" {
-					files = append(files, pictureURL(&picture.Source))
+					url, err := pictureURL(picture)
+					if err != nil {
+						return mmsp.Item{}, err
+					}
+					show(picture, url)
 				}
 			}
 		}
@@ -248,11 +278,18 @@ func joinLines(texts []string) string {
 	return strings.Join(texts, "\n")
 }
 
-// pictureURL is the URL of what has one, or a data URL.
-func pictureURL(s *anthropic.BodySource) string {
-	if s.Type == "url" {
-		return s.URL
+// pictureURL returns the URL of a picture.
+func pictureURL(b *anthropic.BodyBlock) (string, error) {
+	switch {
+	case b.Source.Type == "url":
+		return ingress.Picture(place(b), b.Source.URL)
+	case !ingress.IsMediaType(b.Source.MediaType):
+		return "", ingress.Invalid(b.Path+".source.media_type", "a media type such as image/png is wanted")
 	}
+	return dataURL(&b.Source), nil
+}
+
+func dataURL(s *anthropic.BodySource) string {
 	return "data:" + s.MediaType + ";base64," + base64.StdEncoding.EncodeToString(s.Data)
 }
 

@@ -245,8 +245,8 @@ func (c *call) Whole(dst []byte, answer *mmsp.Message) []byte {
 	return anthropic.AppendMessage(dst, c.id, c.body.Model, content, c.ending(answer))
 }
 
-// ending says why the message ends. What the protocol has no reason for, such as a call that the provider could not read,
-// is the end of a turn: it is not to be asked for again, and nothing else is true of it.
+// ending says why the message ends. What the protocol has no reason for is the end of a turn; but a call that the provider
+// could not read counts as refused, unless there are others to make: what is left of the turn is not all of it.
 func (c *call) ending(answer *mmsp.Message) *anthropic.Ending {
 	end := &anthropic.Ending{StopReason: "end_turn"}
 	calls, refused := 0, false
@@ -268,7 +268,7 @@ func (c *call) ending(answer *mmsp.Message) *anthropic.Ending {
 	switch {
 	case answer.FinishReason == mmsp.FinishLength:
 		end.StopReason = "max_tokens"
-	case detail.Kind == "filter", detail.Kind == "refusal":
+	case detail.Kind == "filter", detail.Kind == "refusal", detail.Kind == "malformed_call" && calls == 0:
 		end.StopReason = "refusal"
 		end.StopDetails = &anthropic.StopDetails{Explanation: detail.Text}
 	case detail.Kind == "context":

@@ -106,7 +106,7 @@ func FuzzWrite(f *testing.F) {
 				if piece[0]|0x20 == 'k' {
 					name = "note"
 				}
-				if !jsonscan.ValidObject(arguments) {
+				if jsonscan.CheckObject(arguments) != nil {
 					arguments = string(append(jsonscan.AppendString([]byte(`{"input":`), arguments), '}'))
 				}
 				half = middle(arguments)

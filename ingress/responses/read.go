@@ -80,7 +80,7 @@ func (c *call) Read(ctx context.Context, env *ingress.Env) (*ingress.Request, er
 		}
 	}
 
-	r.request.Messages, r.request.Paths = r.talk.Messages, r.talk.Paths
+	r.request.Messages, r.request.Paths, r.request.Pictures = r.talk.Messages, r.talk.Paths, r.talk.Pictures
 	r.configure(&r.request.Config)
 	if err := r.choose(&r.request.Config); err != nil {
 		return nil, err
@@ -348,8 +348,8 @@ func (r *reading) item(i *openairesponses.BodyItem) error {
 		if arguments == "" {
 			arguments = "{}"
 		}
-		if !jsonscan.ValidObject(arguments) {
-			return ingress.Invalid(i.Path+".arguments", "the text of a JSON object is wanted")
+		if err := jsonscan.CheckObject(arguments); err != nil {
+			return ingress.Invalid(i.Path+".arguments", "the text of a JSON object is wanted: "+err.Error())
 		}
 		r.say(i.Path, mmsp.ToolCall(i.CallID, r.known(i), arguments))
 	case i.Type == openairesponses.ItemCustomToolCall:
@@ -464,28 +464,29 @@ func (r *reading) hear(i *openairesponses.BodyItem) error {
 				r.talk.Add(mmsp.RoleUser, part.Path, mmsp.Text(part.Text))
 			}
 		case "input_image":
-			if err := image(part); err != nil {
+			url, err := pictureURL(part)
+			if err != nil {
 				return err
 			}
-			item := mmsp.ImageURL(part.ImageURL)
+			item := mmsp.ImageURL(url)
 			item.Detail = part.Detail
-			r.talk.Add(mmsp.RoleUser, part.Path, item)
+			r.talk.Add(mmsp.RoleUser, part.Place, item)
 		case "input_file":
 			file, err := r.file(part)
 			if err != nil {
 				return err
 			}
-			r.talk.Add(mmsp.RoleUser, part.Path, file.Item(part.Filename))
+			r.talk.Add(mmsp.RoleUser, part.Place, file.Item(part.Filename))
 		case "input_audio":
 			data, ok := jsonscan.DecodeBase64(part.FileData)
 			if !ok || len(data) == 0 {
-				return ingress.Invalid(part.Path+".input_audio.data", "base64 is wanted")
+				return ingress.Invalid(part.Place, "base64 is wanted")
 			}
 			mediaType := "audio/wav"
 			if part.Format == "mp3" {
 				mediaType = "audio/mpeg"
 			}
-			r.talk.Add(mmsp.RoleUser, part.Path, mmsp.InlineData(data, mediaType, ""))
+			r.talk.Add(mmsp.RoleUser, part.Place, mmsp.InlineData(data, mediaType, ""))
 		}
 	}
 	return nil
@@ -499,16 +500,19 @@ func (r *reading) result(i *openairesponses.BodyItem) error {
 		part := &i.Content[p]
 		switch part.Type {
 		case "input_image":
-			if err := image(part); err != nil {
+			url, err := pictureURL(part)
+			if err != nil {
 				return err
 			}
-			urls = append(urls, part.ImageURL)
+			urls = append(urls, url)
+			r.talk.Picture(i.Path, part.Place)
 		case "input_file":
 			file, err := r.file(part)
 			if err != nil {
 				return err
 			}
 			urls = append(urls, file.DataURL(part.Filename))
+			r.talk.Picture(i.Path, part.Place)
 		default:
 			texts = append(texts, part.Text)
 		}
@@ -547,23 +551,19 @@ func (r *reading) picture(i *openairesponses.BodyItem) error {
 		return ingress.Invalid(i.Path+".result", "base64 is wanted")
 	}
 	mediaType := "image/" + i.OutputFormat
-	if i.OutputFormat == "" {
+	if !ingress.IsMediaType(mediaType) {
 		mediaType = http.DetectContentType(data)
 	}
-	r.say(i.Path, mmsp.InlineData(data, mediaType, ""))
+	r.say(i.Path+".result", mmsp.InlineData(data, mediaType, ""))
 	return nil
 }
 
-// image checks that a picture is one that can be sent on.
-func image(part *openairesponses.BodyPart) error {
-	scheme, _, _ := strings.Cut(part.ImageURL, ":")
-	switch {
-	case part.FileID != "" && part.ImageURL == "":
-		return ingress.Invalid(part.Path+".file_id", "input_image: file ids of a provider are not known here")
-	case !slices.Contains([]string{"http", "https", "data"}, strings.ToLower(scheme)):
-		return ingress.Invalid(part.Path+".image_url", "an http, https or data URL is wanted")
+// pictureURL returns the URL of a picture.
+func pictureURL(part *openairesponses.BodyPart) (url string, err error) {
+	if part.FileID != "" && part.ImageURL == "" {
+		return "", ingress.Invalid(part.Path+".file_id", "input_image: file ids of a provider are not known here")
 	}
-	return nil
+	return ingress.Picture(part.Place, part.ImageURL)
 }
 
 // file returns a file, wherever it is.
@@ -574,9 +574,9 @@ func (r *reading) file(part *openairesponses.BodyPart) (*ingress.File, error) {
 	case part.FileURL != "" && part.FileData != "":
 		return nil, ingress.Invalid(part.Path+".file_url", "input_file: file_data stands beside it, and one of the two is wanted")
 	case part.FileURL != "":
-		return r.env.Fetch(r.ctx, part.Path+".file_url", part.FileURL)
+		return r.env.Fetch(r.ctx, part.Place, part.FileURL)
 	case part.FileData == "":
-		return nil, ingress.Invalid(part.Path+".file_data", "input_file: file_data or file_url is wanted")
+		return nil, ingress.Invalid(part.Place, "input_file: file_data or file_url is wanted")
 	}
 	encoded, mediaType := part.FileData, ""
 	if strings.HasPrefix(encoded, "data:") {
@@ -584,15 +584,15 @@ func (r *reading) file(part *openairesponses.BodyPart) (*ingress.File, error) {
 		mediaType, _, _ = strings.Cut(strings.TrimPrefix(head, "data:"), ";")
 		mediaType = strings.ToLower(strings.TrimSpace(mediaType))
 		if !strings.HasSuffix(head, ";base64") {
-			return nil, ingress.Invalid(part.Path+".file_data", "the data URL is to be of base64")
+			return nil, ingress.Invalid(part.Place, "the data URL is to be of base64")
 		}
 		encoded = rest
 	}
 	data, ok := jsonscan.DecodeBase64(encoded)
 	if !ok || len(data) == 0 {
-		return nil, ingress.Invalid(part.Path+".file_data", "base64 is wanted")
+		return nil, ingress.Invalid(part.Place, "base64 is wanted")
 	}
-	if mediaType == "" || mediaType == images.Unknown {
+	if !ingress.IsMediaType(mediaType) || mediaType == images.Unknown {
 		mediaType = images.TypeOf(part.Filename, data)
 	}
 	return &ingress.File{Data: data, MediaType: mediaType}, nil

@@ -15,7 +15,7 @@ import (
 type Peer struct {
 	ClientType string   // such as "openai-chat"
 	Protocol   Protocol // that the client speaks
-	Host       string   // class of the endpoint: a vendor, such as "anthropic", else its host
+	Host       string   // class of the endpoint: a vendor, such as "Anthropic", else a digest of its host
 	Model      string   // upstream id
 }
 

@@ -24,9 +24,12 @@ func valid(data []byte) *SyntaxError { return (&checker{data: data}).run() }
 // Valid reports whether data is one JSON text.
 func Valid(data []byte) bool { return valid(data) == nil }
 
-// ValidObject reports whether text is one JSON object.
-func ValidObject(text string) bool {
-	return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") && Valid([]byte(text))
+// CheckObject is Check of a text that must be an object.
+func CheckObject(text string) error {
+	if !strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") {
+		return &SyntaxError{0, "no object begins"}
+	}
+	return Check([]byte(text))
 }
 
 // MaxNodes is how many objects and lists a text may hold: what is made of each takes some hundred bytes, however short it is.

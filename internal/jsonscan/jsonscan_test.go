@@ -383,10 +383,37 @@ func TestDecodeBase64(t *testing.T) {
 	}
 }
 
-func TestValidObject(t *testing.T) {
-	for text, want := range map[string]bool{`{}`: true, " \t\r\n{\"a\":1} ": true, ``: false, `[]`: false, `{`: false, `{} {}`: false, "\u00a0{}": false} {
-		if ValidObject(text) != want {
-			t.Errorf("%q is %v", text, !want)
+func TestCheckObject(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{}`: true, " \t\r\n{\"a\":1} ": true, ``: false, `[]`: false, `{`: false, `{} {}`: false, "\u00a0{}": false,
+		`{"a":1,"a":1}`: false, `{"a":"\ud800"}`: false,
+	} {
+		if err := CheckObject(text); (err == nil) != want {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestLookahead: null is absent, as everywhere, and a value of the wrong kind is an error where it stands.
+func TestLookahead(t *testing.T) {
+	for _, tt := range []struct{ text, want, wrong string }{
+		{`{"a":1,"type":"x","type":7}`, "x", ""},
+		{`{"type":"","type":null,"type":"x"}`, "x", ""},
+		{`{"type":null}`, "", ""},
+		{`{"a":{"type":"x"}}`, "", ""},
+		{`{"type":7}`, "", "in[0].type: a string is wanted"},
+		{`{"type":["x"],"type":"x"}`, "", "in[0].type: a string is wanted"},
+		{`["type"]`, "", ""},
+	} {
+		r := NewReaderAt([]byte(tt.text), "in[0]")
+		got := r.Lookahead("type")
+		r.Skip()
+		wrong := ""
+		if err := r.End(); err != nil {
+			wrong = err.Error()
+		}
+		if got != tt.want || wrong != tt.wrong {
+			t.Errorf("%s: %q, %q", tt.text, got, wrong)
 		}
 	}
 }

@@ -317,17 +317,24 @@ func (r *Reader) Strings() []string {
 }
 
 // Lookahead returns the string in a field of the next value, an object, without taking it: the type that says what the
-// other fields are.
+// other fields are. It is "" for null and an absent field. Of a field that stands twice the first that says something counts.
 func (r *Reader) Lookahead(field string) string {
 	if r.scanner.Kind() != '{' {
 		return ""
 	}
 	ahead := r.scanner
 	for first := true; ahead.Field(&first); {
-		if string(ahead.Name()) != field || ahead.Kind() != '"' {
+		kind := ahead.Kind()
+		switch {
+		case string(ahead.Name()) != field, kind == 'n', kind == 0:
 			ahead.Skip()
-		} else if text := ahead.String(); text != "" {
-			return text
+		case kind != '"':
+			r.FailField(field, "a string is wanted")
+			return ""
+		default:
+			if text := ahead.String(); text != "" {
+				return text
+			}
 		}
 	}
 	return ""

@@ -394,9 +394,7 @@ func (r bodyReader) source(of string) BodySource {
 		case "text.data":
 			s.Text = r.String()
 		case "url.url":
-			if s.URL = r.String(); of == "image" && !isPictureURL(s.URL) {
-				r.Fail("an http, https or data URL is wanted")
-			}
+			s.URL = r.String()
 		case "content.content":
 			s.Content = r.content(sourceBlocks)
 		default:
@@ -414,11 +412,6 @@ func (r bodyReader) source(of string) BodySource {
 		r.need("url", s.URL != "")
 	}
 	return s
-}
-
-func isPictureURL(url string) bool {
-	scheme, _, ok := strings.Cut(url, ":")
-	return ok && slices.Contains([]string{"http", "https", "data"}, strings.ToLower(scheme))
 }
 
 func (r bodyReader) tool() BodyTool {

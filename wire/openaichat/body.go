@@ -52,7 +52,7 @@ type Turn struct {
 	ReasoningContent string
 	Reasoning        string
 	ReasoningDetails []ReasoningDetail
-	Pictures         []string // data URLs of pictures that the model made
+	Pictures         []TurnPart // of type image_url: data URLs of pictures that the model made
 }
 
 // TurnPart is a piece of content. Type says which fields count.
@@ -60,6 +60,7 @@ type TurnPart struct {
 	Path     string
 	Type     string // text, refusal, image_url, input_audio or file
 	Text     string // of text and refusal
+	Place    string // of image_url, input_audio and file: the path of the field that holds it
 	URL      string // of image_url, and of a file instead of its bytes
 	Detail   string // of image_url
 	Data     []byte // of input_audio and file
@@ -609,12 +610,12 @@ func readPart(r *jsonscan.Reader, role string, allowed []string) TurnPart {
 			part.Text = r.String()
 		case "image_url":
 			if r.Kind() == '"' { // as some clients write it
-				part.URL = r.String()
+				part.URL, part.Place = r.String(), r.Path()
 			} else {
 				r.Fields(func(name string) {
 					switch name {
 					case "url":
-						part.URL = r.String()
+						part.URL, part.Place = r.String(), r.Path()
 					case "detail":
 						part.Detail = r.Word("auto", "low", "high", "original")
 					default:
@@ -629,7 +630,7 @@ func readPart(r *jsonscan.Reader, role string, allowed []string) TurnPart {
 			given = r.Fields(func(name string) {
 				switch name {
 				case "data":
-					part.Data = r.Base64()
+					part.Data, part.Place = r.Base64(), r.Path()
 				case "format":
 					part.Format = r.Word("wav", "mp3")
 				default:
@@ -664,6 +665,7 @@ func readFile(r *jsonscan.Reader, part *TurnPart) bool {
 			}
 		case "file_data":
 			text := r.String()
+			part.Place = r.Path()
 			if header, payload, ok := strings.Cut(text, ","); ok && strings.HasPrefix(header, "data:") {
 				mime, rest, _ := strings.Cut(strings.TrimPrefix(header, "data:"), ";")
 				if rest != "base64" && !strings.HasSuffix(rest, ";base64") {
@@ -747,8 +749,8 @@ func readFunctionCall(r *jsonscan.Reader, call *TurnCall) bool {
 		case "arguments":
 			if call.Arguments = r.String(); strings.TrimSpace(call.Arguments) == "" {
 				call.Arguments = "{}"
-			} else if !jsonscan.ValidObject(call.Arguments) {
-				r.Fail("the text of a JSON object is wanted")
+			} else if err := jsonscan.CheckObject(call.Arguments); err != nil {
+				r.Fail("the text of a JSON object is wanted: " + err.Error())
 			}
 		default:
 			r.Skip()
@@ -821,7 +823,7 @@ func readDetails(r *jsonscan.Reader) (details []ReasoningDetail) {
 }
 
 // readPictures reads images: [{type, image_url: {url}}].
-func readPictures(r *jsonscan.Reader) (urls []string) {
+func readPictures(r *jsonscan.Reader) (pictures []TurnPart) {
 	if r.Kind() != '[' {
 		r.Skip()
 		return nil
@@ -836,12 +838,12 @@ func readPictures(r *jsonscan.Reader) (urls []string) {
 				if name != "url" {
 					r.Skip()
 				} else if url := vendorString(r); strings.HasPrefix(url, "data:") {
-					urls = append(urls, url)
+					pictures = append(pictures, TurnPart{Path: r.Path(), Type: "image_url", Place: r.Path(), URL: url})
 				}
 			})
 		})
 	})
-	return urls
+	return pictures
 }
 
 // vendorFields and vendorString read what no schema of the protocol knows: a value of another kind is absent.

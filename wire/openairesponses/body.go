@@ -93,6 +93,7 @@ type BodyPart struct {
 	Type string // input_text, output_text, refusal, summary_text, reasoning_text, input_image, input_file, input_audio
 	Text string // of the text types and a refusal
 
+	Place    string // input_image, input_file, input_audio: the path of the field that holds it, or would
 	ImageURL string // input_image: an http(s) or data URL
 	Detail   string // input_image
 	FileID   string // input_image, input_file: of a file that the provider stores
@@ -352,11 +353,14 @@ func (r bodyReader) input() (items []BodyItem) {
 }
 
 func (r bodyReader) item() BodyItem {
-	i := BodyItem{Path: r.Path(), Type: r.Lookahead("type"), Role: r.Lookahead("role")}
+	i := BodyItem{Path: r.Path(), Type: r.Lookahead("type")}
 	if r.Kind() != '{' {
 		r.Fail("an object is wanted")
 		r.Skip()
 		return i
+	}
+	if i.Type == "" || i.Type == ItemMessage {
+		i.Role = r.Lookahead("role")
 	}
 	if i.Type == "" {
 		switch {
@@ -525,9 +529,19 @@ func (r bodyReader) part(allowed []string) BodyPart {
 		r.Skip()
 		return p
 	}
+	switch p.Type {
+	case "input_image":
+		p.Place = p.Path + ".image_url"
+	case "input_file":
+		p.Place = p.Path + ".file_data"
+	case "input_audio":
+		p.Place = p.Path + ".input_audio.data"
+	}
 	said := false
 	r.Fields(func(name string) {
 		switch {
+		case name == "source" && r.Kind() == 'n':
+			r.Skip()
 		case name == "refusal" && p.Type == PartRefusal, name == "text" && strings.HasSuffix(p.Type, "_text"):
 			p.Text, said = r.text(maxText), true
 		case p.Type == "input_image":
@@ -536,14 +550,14 @@ func (r bodyReader) part(allowed []string) BodyPart {
 				if r.Kind() == 'n' {
 					r.Skip()
 				} else {
-					p.ImageURL = r.text(maxImage)
+					p.ImageURL, p.Place = r.text(maxImage), r.Path()
 				}
 			case "detail":
 				p.Detail = r.Word("auto", "low", "high", "original")
 			case "file_id":
 				p.FileID = r.String()
 			case "source":
-				p.ImageURL, _ = r.source()
+				p.ImageURL, _, p.Place = r.source()
 			default:
 				r.Skip()
 			}
@@ -555,15 +569,17 @@ func (r bodyReader) part(allowed []string) BodyPart {
 				if r.Kind() == 'n' {
 					r.Skip()
 				} else {
-					p.FileData = r.text(maxFile)
+					p.FileData, p.Place = r.text(maxFile), r.Path()
 				}
 			case "file_url":
-				p.FileURL = r.String()
+				if p.FileURL = r.String(); p.FileURL != "" {
+					p.Place = r.Path()
+				}
 			case "file_id":
 				p.FileID = r.String()
 			case "source":
 				var url, filename string
-				if url, filename = r.source(); strings.HasPrefix(url, "data:") {
+				if url, filename, p.Place = r.source(); strings.HasPrefix(url, "data:") {
 					p.FileData = url
 				} else {
 					p.FileURL = url
@@ -592,9 +608,10 @@ func (r bodyReader) part(allowed []string) BodyPart {
 }
 
 // source reads where a picture or document is, as some servers of the protocol have it: a URL, or bytes, which become a
-// data URL.
-func (r bodyReader) source() (url, filename string) {
+// data URL. place is the path of either.
+func (r bodyReader) source() (url, filename, place string) {
 	var kind, mediaType, data string
+	path := r.Path()
 	r.Fields(func(name string) {
 		switch name {
 		case "type":
@@ -612,15 +629,15 @@ func (r bodyReader) source() (url, filename string) {
 		}
 	})
 	if kind == "base64" {
-		url = "data:" + mediaType + ";base64," + data
+		return "data:" + mediaType + ";base64," + data, filename, path + ".data"
 	}
-	return url, filename
+	return url, filename, path + ".url"
 }
 
 func (r bodyReader) audio(name string, p *BodyPart) {
 	switch name {
 	case "data":
-		p.FileData = r.text(maxFile)
+		p.FileData, p.Place = r.text(maxFile), r.Path()
 	case "format":
 		p.Format = r.Word("mp3", "wav")
 	default:
