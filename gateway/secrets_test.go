@@ -96,6 +96,9 @@ func TestSecrets(t *testing.T) {
 			failures++
 		}
 		note(got)
+		if id == "refused" && (strings.Contains(got.body, "127.0.0.1") || !strings.Contains(got.body, "connection refused")) {
+			t.Errorf("where the provider stands: %s", got.body)
+		}
 		for j := range dialects {
 			for _, stream := range []bool{false, true} {
 				r := dialects[j].request(s, id, "hi", stream)

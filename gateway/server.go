@@ -336,13 +336,20 @@ func (c *call) errorJSON(err error) []byte {
 	return []byte(c.redact(string(mmsp.AppendErrorJSON(nil, err))))
 }
 
-// redact takes the secrets of the row out of a text: providers may repeat what they were sent.
-func (c *call) redact(text string) string {
+// withoutSecrets takes the secrets of the row out of a text: providers may repeat what they were sent.
+func (c *call) withoutSecrets(text string) string {
 	if c.row == nil {
 		return text
 	}
 	return c.row.secrets.Replace(text)
 }
+
+// redact makes a text fit for callers: without secrets, and without where the provider stands, which errors of the network tell.
+func (c *call) redact(text string) string {
+	return addresses.ReplaceAllString(c.withoutSecrets(text), "")
+}
+
+var addresses = regexp.MustCompile(`\b(dial|read|write|proxyconnect) (tcp|udp)[46]?( [^ ]+)?: |\blookup [^ ]+( on [^ ]+)?: `)
 
 // httpStatus is the status of an error that came before any event: a provider's own passes through.
 func httpStatus(err error) int {
@@ -387,7 +394,7 @@ func (c *call) logged() {
 	level := slog.LevelInfo
 	if c.err != nil {
 		level = slog.LevelWarn
-		attrs = append(attrs, slog.String("error", clip(c.redact(c.err.Error()))))
+		attrs = append(attrs, slog.String("error", clip(c.withoutSecrets(c.err.Error()))))
 	}
 	c.log.LogAttrs(context.Background(), level, "request", attrs...)
 }

@@ -24,7 +24,7 @@ import (
 func (c *call) guard(answer func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.log.Error("panic", "id", c.id, "panic", clip(c.redact(fmt.Sprint(p))), "stack", string(debug.Stack()))
+			c.log.Error("panic", "id", c.id, "panic", clip(c.withoutSecrets(fmt.Sprint(p))), "stack", string(debug.Stack()))
 			if c.status == 0 {
 				c.end(errInternal)
 				c.outcome = "failure"
