@@ -286,6 +286,7 @@ type eventWriter struct {
 	started  bool        // the header is out
 	deadline time.Time   // of writes
 	closed   bool
+	latest   mmsp.Event // for the encoder
 	buf      []byte
 	err      error
 }
@@ -369,7 +370,8 @@ func (o *eventWriter) write() {
 func (o *eventWriter) event(e *mmsp.Event) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.buf = o.encoder.Event(o.buf, e)
+	o.latest = *e // or every event would be made on the heap
+	o.buf = o.encoder.Event(o.buf, &o.latest)
 	// What says nothing to the caller does not begin the answer, which may still become an HTTP error.
 	if len(o.buf) > 0 && (!e.More || len(o.buf) >= writeBytes) {
 		o.flush()
@@ -379,7 +381,10 @@ func (o *eventWriter) event(e *mmsp.Event) error {
 
 // last takes the stop event and ends the stream. Its error says that the caller was gone before.
 func (o *eventWriter) last(e *mmsp.Event) error {
-	return o.end(func() { o.buf = o.encoder.Stop(o.buf, e) })
+	return o.end(func() {
+		o.latest = *e
+		o.buf = o.encoder.Stop(o.buf, &o.latest)
+	})
 }
 
 // failure ends the stream with an error.
