@@ -148,6 +148,10 @@ func (t *translator) out(e *mmsp.Event) {
 	item := &e.Item
 	item.Fidelity = reissued(item.Fidelity, t.host, t.class)
 	switch item.Type {
+	case mmsp.InlineDataDelta, mmsp.InlineDataDone, mmsp.InlineThinkingDelta, mmsp.InlineThinkingDone:
+		if item.MimeType != "" { // as in all but the first delta
+			item.MimeType = ingress.MediaType(item.MimeType)
+		}
 	case mmsp.ToolCallDelta:
 		if !t.open {
 			t.open, t.id = true, t.visible(item.ToolCallID, item.Name)

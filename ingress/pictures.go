@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"encoding/base64"
+	"mime"
 	"net/url"
 	"regexp"
 	"strings"
@@ -43,6 +44,14 @@ func WebURL(text string) (address *url.URL, ok bool) {
 		return nil, false
 	}
 	return address, true
+}
+
+// MediaType returns a provider's word for what some data is, with its parameters, or that nobody knows where it is no such word.
+func MediaType(text string) string {
+	if _, _, err := mime.ParseMediaType(text); err != nil {
+		return images.Unknown
+	}
+	return text
 }
 
 var mediaTypeForm = regexp.MustCompile(`^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+$`)

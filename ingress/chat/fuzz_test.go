@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
@@ -65,6 +66,7 @@ func FuzzWrite(f *testing.F) {
 		answer := answerOf(mmsp.FinishStop)
 		for _, item := range messages[0].ContentItems {
 			if item.Type != mmsp.ImageURLDone && item.Type != mmsp.ToolResultDone {
+				item.MimeType = ingress.MediaType(item.MimeType) // as the gateway has it
 				answer.ContentItems = append(answer.ContentItems, item)
 			}
 		}
