@@ -300,7 +300,7 @@ func TestFit(t *testing.T) {
 
 // TestMediaTypes: what a provider calls its data is a media type to callers.
 func TestMediaTypes(t *testing.T) {
-	for given, want := range map[string]string{"image/png": "image/png", "audio/L16;codec=pcm;rate=24000": "audio/L16;codec=pcm;rate=24000", "ima\x8age/png": "application/octet-stream", "": ""} {
+	for given, want := range map[string]string{"image/png": "image/png", "audio/L16;codec=pcm;rate=24000": "audio/L16;codec=pcm;rate=24000", "ima\x8age/png": "application/octet-stream", "0": "application/octet-stream", "": ""} {
 		e := mmsp.Event{Item: mmsp.InlineData([]byte("x"), given, "")}
 		newTranslator(carry.Peer{}, "", carry.Chat).out(&e)
 		if e.Item.MimeType != want {

@@ -48,7 +48,7 @@ func WebURL(text string) (address *url.URL, ok bool) {
 
 // MediaType returns a provider's word for what some data is, with its parameters, or that nobody knows where it is no such word.
 func MediaType(text string) string {
-	if _, _, err := mime.ParseMediaType(text); err != nil {
+	if name, _, err := mime.ParseMediaType(text); err != nil || !IsMediaType(name) {
 		return images.Unknown
 	}
 	return text

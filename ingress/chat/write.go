@@ -62,6 +62,9 @@ func (c *encoder) Event(dst []byte, e *mmsp.Event) []byte {
 	case mmsp.ToolCallDelta, mmsp.ToolCallDone:
 		dst = c.toolCall(dst, item, first)
 	case mmsp.InlineDataDone:
+		if len(item.Data) == 0 { // which nobody could bring back
+			return dst
+		}
 		media := openaichat.Media{ID: "audio_" + c.id, MimeType: item.MimeType, Data: item.Data, Expires: c.created}
 		if dst = c.begin(dst, false); strings.HasPrefix(item.MimeType, "audio/") {
 			dst = c.chunks.Audio(dst, &media)
@@ -277,6 +280,7 @@ func (c *encoder) Whole(dst []byte, answer *mmsp.Message) []byte {
 			}
 		case mmsp.InlineDataDone:
 			switch {
+			case len(item.Data) == 0:
 			case !strings.HasPrefix(item.MimeType, "audio/"):
 				a.Pictures = append(a.Pictures, openaichat.Media{MimeType: item.MimeType, Data: item.Data})
 			case a.Audio == nil:
