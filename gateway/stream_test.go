@@ -271,11 +271,6 @@ func TestStatus(t *testing.T) {
 		<-quiet
 	}
 	message := `{"error":{"message":"no","type":"t","code":"c"}}`
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
 
 	var models []config.Model
 	tests := []struct {
@@ -298,7 +293,7 @@ func TestStatus(t *testing.T) {
 		{name: "no header in an id", handler: status(500, "", `{"request_id":"a\r\nX-Evil: 1","error":{}}`), status: 500, kind: "UpstreamError", header: "X-Upstream-Request-Id: "},
 		{name: "529", handler: status(529, "", message), status: 529, kind: "UpstreamError"},
 		{name: "a redirect", handler: status(302, "Location: /x", ""), status: 502, kind: "UpstreamError"},
-		{name: "refused", url: "http://" + closed.Addr().String(), status: 502, kind: "UpstreamError", header: "X-Should-Retry: "},
+		{name: "refused", url: "http://127.0.0.1:1", status: 502, kind: "UpstreamError", header: "X-Should-Retry: "},
 		{name: "no name", url: "http://nowhere.invalid", status: 502, kind: "UpstreamError"},
 		{name: "no header", handler: silent, status: 504, kind: "UpstreamError"},
 		{name: "no event", url: "headers", handler: silent, status: 504, kind: "IncompleteStreamError"},
