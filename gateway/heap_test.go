@@ -15,6 +15,7 @@ import (
 // way from the client's event to the bytes of the answer.
 func TestDeltasStayOffTheHeap(t *testing.T) {
 	encoders := map[string]encoder{"stream": publicEncoder{&call{}}}
+	exchanges := map[string]*exchange{}
 	for name, request := range map[string][2]string{
 		"responses":       {"/v1/responses", `{"model":"m","stream":true,"input":"hi"}`},
 		"chatCompletions": {"/v1/chat/completions", `{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`},
@@ -27,17 +28,24 @@ func TestDeltasStayOffTheHeap(t *testing.T) {
 			t.Fatal(err)
 		}
 		env := &ingress.Env{Store: carry.NewMemory(time.Hour, 1<<20), RequestID: "req_1", Asks: func(*mmsp.Config) bool { return true }}
-		if _, err := asked.Read(t.Context(), env); err != nil {
+		read, err := asked.Read(t.Context(), env)
+		if err != nil {
 			t.Fatal(err)
 		}
-		encoders[name] = ingressEncoder{&exchange{asked: asked}}
+		exchanges[name] = &exchange{asked: asked, request: read, words: newTranslator(carry.Peer{}, "", carry.Chat)}
+		encoders[name] = ingressEncoder{exchanges[name]}
 	}
 	for name, encoder := range encoders {
 		out := newEventWriter(httptest.NewRecorder(), 0, encoder)
 		out.started = true
 		text := strings.Repeat("A few words. ", 2)
 		stream := func(yield func(mmsp.Event, error) bool) {
-			yield(mmsp.Event{Type: mmsp.EventDelta, Item: mmsp.Item{Type: mmsp.TextDelta, Text: text}, More: true}, nil)
+			event := mmsp.Event{Type: mmsp.EventDelta, Item: mmsp.Item{Type: mmsp.TextDelta, Text: text}, More: true}
+			if x := exchanges[name]; x != nil {
+				x.pass(&event, yield)
+			} else {
+				yield(event, nil)
+			}
 		}
 		write := func() {
 			for event := range stream { // as call.copy does

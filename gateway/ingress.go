@@ -284,14 +284,20 @@ func (x *exchange) stream() iter.Seq2[mmsp.Event, error] {
 			var refused *mmsp.UnsupportedParameterError
 			begun := false
 			for event, err := range x.row.client.StreamingResponse(x.context(), x.request.Messages, &config) {
-				err = fromRelay(err)
+				if err != nil {
+					err = fromRelay(err)
+				}
 				if !begun {
 					if begun = true; errors.As(err, &refused) {
 						break
 					}
 					x.ledger()
 				}
-				if !x.pass(&event, err, yield) {
+				if err != nil {
+					x.fails(err, yield)
+					return
+				}
+				if !x.pass(&event, yield) {
 					return
 				}
 			}
@@ -315,24 +321,29 @@ func (x *exchange) stream() iter.Seq2[mmsp.Event, error] {
 	}
 }
 
-// pass hands one event on in the caller's terms, and reports whether the stream goes on.
-func (x *exchange) pass(event *mmsp.Event, err error, yield func(mmsp.Event, error) bool) bool {
+// fails ends the stream with an error, unless it is an answer after all: a turn of nothing, or a call that the limit cut.
+func (x *exchange) fails(err error, yield func(mmsp.Event, error) bool) {
 	var (
 		empty     *mmsp.EmptyResponseError
 		arguments *mmsp.ToolCallArgumentParseError
 	)
 	switch {
 	case errors.As(err, &empty):
-		return x.stop(&mmsp.Event{Type: mmsp.EventStop, Usage: empty.Usage, FinishReason: empty.FinishReason, StopDetail: empty.StopDetail}, yield)
+		x.stop(&mmsp.Event{Type: mmsp.EventStop, Usage: empty.Usage, FinishReason: empty.FinishReason, StopDetail: empty.StopDetail}, yield)
 	case errors.As(err, &arguments) && arguments.FinishReason == mmsp.FinishLength:
 		x.cut.Arguments = string(x.arguments)
 		x.answer.ContentItems = append(x.answer.ContentItems, x.cut)
-		return x.stop(&mmsp.Event{Type: mmsp.EventStop, Usage: arguments.Usage, FinishReason: arguments.FinishReason, StopDetail: arguments.StopDetail}, yield)
-	case err != nil:
+		x.stop(&mmsp.Event{Type: mmsp.EventStop, Usage: arguments.Usage, FinishReason: arguments.FinishReason, StopDetail: arguments.StopDetail}, yield)
+	default:
 		yield(mmsp.Event{}, x.located(err))
+	}
+}
+
+// pass hands one event on in the caller's terms, and reports whether the stream goes on.
+func (x *exchange) pass(event *mmsp.Event, yield func(mmsp.Event, error) bool) bool {
+	if event.Type == mmsp.EventStop {
+		x.stop(event, yield)
 		return false
-	case event.Type == mmsp.EventStop:
-		return x.stop(event, yield)
 	}
 	x.words.out(event)
 	item := &event.Item
@@ -371,7 +382,7 @@ func (x *exchange) forbidden(name string) error {
 }
 
 // stop ends the answer.
-func (x *exchange) stop(event *mmsp.Event, yield func(mmsp.Event, error) bool) bool {
+func (x *exchange) stop(event *mmsp.Event, yield func(mmsp.Event, error) bool) {
 	x.answer.Role, x.answer.Usage, x.answer.FinishReason, x.answer.StopDetail = mmsp.RoleAssistant, event.Usage, event.FinishReason, event.StopDetail
 	ctx := context.WithoutCancel(x.r.Context())
 	err := carry.Remember(ctx, x.store, x.env.Caller, x.env.Peer, x.trail, &x.answer, x.words.given)
@@ -382,7 +393,6 @@ func (x *exchange) stop(event *mmsp.Event, yield func(mmsp.Event, error) bool) b
 		x.log.Error("the store failed, what it would have kept of this answer is lost", "id", x.id, "error", err)
 	}
 	yield(*event, nil)
-	return false
 }
 
 // count answers how many tokens the request costs as input: by the provider's own counter, else by an estimate.
