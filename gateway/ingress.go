@@ -204,13 +204,12 @@ func (x *exchange) prepare() error {
 // the field of it on every such turn; their clients know which do.
 func (x *exchange) leaveThinking() {
 	r, peer := x.request, x.row.peer.Protocol
-	for m := len(r.Messages) - 1; m >= 0; m-- {
-		message := &r.Messages[m]
+	turns := 0
+	for m, message := range r.Messages {
 		kept := message.ContentItems[:0:0]
 		var paths []string
 		thought := false
-		for i := range message.ContentItems {
-			item := message.ContentItems[i]
+		for i, item := range message.ContentItems {
 			if item.Type == mmsp.ThinkingDone {
 				if string(item.Fidelity) == carry.Void || item.Fidelity == nil && peer != x.protocol.Name() {
 					continue
@@ -222,11 +221,13 @@ func (x *exchange) leaveThinking() {
 		if !thought && peer == carry.Chat && len(message.ToolCalls()) > 0 {
 			kept, paths = slices.Insert(kept, 0, mmsp.Thinking("")), slices.Insert(paths, 0, paths[0])
 		}
-		message.ContentItems, r.Paths[m] = kept, paths
-		if len(kept) == 0 {
-			r.Messages, r.Paths = slices.Delete(r.Messages, m, m+1), slices.Delete(r.Paths, m, m+1)
+		if len(kept) > 0 {
+			message.ContentItems = kept
+			r.Messages[turns], r.Paths[turns] = message, paths
+			turns++
 		}
 	}
+	r.Messages, r.Paths = r.Messages[:turns], r.Paths[:turns]
 }
 
 var (

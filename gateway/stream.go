@@ -60,6 +60,11 @@ func (c *call) accept() (messages []mmsp.Message, config *mmsp.Config, ok bool) 
 		return nil, nil, false
 	}
 	body, err := c.body()
+	if depth := c.state.config.Limits.MaxDepth; err == nil && depth < jsonscan.MaxDepth { // else the reader of the request checks it
+		if err = jsonscan.CheckDepth(body, depth); err != nil {
+			err = &mmsp.InvalidRequestError{Message: "the body is not acceptable JSON: " + err.Error()}
+		}
+	}
 	if err != nil {
 		var tooLarge *http.MaxBytesError
 		if errors.As(err, &tooLarge) {
@@ -190,18 +195,18 @@ func (c *call) end(err error) {
 
 // body reads the request's body within its limits.
 func (c *call) body() ([]byte, error) {
+	unsupported := func(message string) error {
+		if c.protocol != nil {
+			return &ingress.Problem{Kind: ingress.KindMediaType, Status: http.StatusUnsupportedMediaType, Message: message}
+		}
+		return &mmsp.InvalidRequestError{Message: message}
+	}
 	media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	if err != nil || media != "application/json" && !strings.HasSuffix(media, "+json") {
-		message := "the body must be JSON with the content type application/json"
-		if c.protocol != nil {
-			return nil, &ingress.Problem{Kind: ingress.KindMediaType, Status: http.StatusUnsupportedMediaType, Message: message}
-		}
-		return nil, &mmsp.InvalidRequestError{Message: message}
+		return nil, unsupported("the body must be JSON with the content type application/json")
 	}
 	if encoding := c.r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return nil, &ingress.Problem{
-			Kind: ingress.KindMediaType, Status: http.StatusUnsupportedMediaType, Message: fmt.Sprintf("the body must not be encoded (%.20q)", encoding),
-		}
+		return nil, unsupported(fmt.Sprintf("the body must not be encoded (%.20q)", encoding))
 	}
 	if c.r.Header.Get("X-MMSP-Session-Key") != "" {
 		return nil, &mmsp.InvalidRequestError{Param: "X-MMSP-Session-Key", Message: "this server keeps no conversations; send the whole one"}
@@ -232,11 +237,6 @@ func (c *call) body() ([]byte, error) {
 		}
 	}
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{}) // from here on only the end of the caller is read
-	if depth := c.state.config.Limits.MaxDepth; depth < jsonscan.MaxDepth {
-		if err := jsonscan.CheckDepth(body, depth); err != nil {
-			return nil, &mmsp.InvalidRequestError{Message: "the body is not acceptable JSON: " + err.Error()}
-		}
-	}
 	return body, nil
 }
 

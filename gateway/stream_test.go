@@ -175,8 +175,13 @@ func TestRefusals(t *testing.T) {
 	if got := s.send(r); got.status != 400 || errorOf(t, got.body).Param != "X-MMSP-Session-Key" {
 		t.Errorf("session key: %d %s", got.status, got.body)
 	}
+	r = s.request("POST", "/v1/stream", question("m"))
+	r.Header.Set("Content-Encoding", "gzip")
+	if got := s.send(r); got.status != 400 || errorOf(t, got.body).Type != "InvalidRequestError" || !strings.Contains(got.body, "gzip") {
+		t.Errorf("a compressed body: %d %s", got.status, got.body)
+	}
 	m := s.metrics()
-	if m.Refused.InvalidRequest != int64(invalid)+1 || m.Refused.UnknownModel != 4 || m.Requests != 5 || m.Failures != 0 {
+	if m.Refused.InvalidRequest != int64(invalid)+2 || m.Refused.UnknownModel != 4 || m.Requests != 5 || m.Failures != 0 {
 		t.Errorf("%+v, %+v", m.Refused, m.Counts)
 	}
 }

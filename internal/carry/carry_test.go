@@ -324,6 +324,44 @@ func TestRecallOfLikeTurns(t *testing.T) {
 	}
 }
 
+// TestTrails: a turn is another after a conversation that said anything else, and the same however its caller writes it.
+func TestTrails(t *testing.T) {
+	user, assistant := mmsp.UserMessage, mmsp.AssistantMessage
+	conversation := func(messages ...mmsp.Message) string {
+		return keysOf(after(messages...), new(assistant(mmsp.Text("Yes."))))[0]
+	}
+	call := func(id, arguments string) mmsp.Message { return assistant(mmsp.ToolCall(id, "f", arguments)) }
+	question := mmsp.Text("q")
+	seen := map[string]int{}
+	for i, alike := range [][]string{
+		{conversation(), conversation(assistant())},
+		{
+			conversation(user(question)), conversation(user(mmsp.Text(" q\n"))), conversation(user(mmsp.Text(""), question)),
+			conversation(user(question), assistant(thought("t", `{"signature":"p"}`)), user()),
+		},
+		{conversation(user(mmsp.Text("q2")))},
+		{conversation(user(question, mmsp.ImageURL("https://a.test/1.png")))},
+		{conversation(user(question, mmsp.ImageURL("https://a.test/2.png")))},
+		{conversation(user(question, mmsp.InlineData([]byte("1"), "application/pdf", "")))},
+		{conversation(user(question, mmsp.InlineData([]byte("2"), "application/pdf", "")))},
+		{conversation(user(question), assistant(mmsp.Text("a")), user(mmsp.Text("b"))), conversation(user(question), assistant(mmsp.Text("a")), assistant(), user(mmsp.Text("b")))},
+		{conversation(user(question), user(mmsp.Text("a")), user(mmsp.Text("b")))},
+		{conversation(user(question), assistant(mmsp.Text("a"), mmsp.Text("b")))},
+		{conversation(user(question), call("1", `{"a":1,"b":2}`), user(mmsp.ToolResult("1", "r"))), conversation(user(question), call("2", `{ "b":2, "a":1 }`), user(mmsp.ToolResult("2", "r")))},
+		{conversation(user(question), call("1", `{"a":1,"b":3}`), user(mmsp.ToolResult("1", "r")))},
+		{conversation(user(question), call("1", `{"a":1,"b":2}`), user(mmsp.ToolResult("1", "other")))},
+	} {
+		for j, key := range alike {
+			if other, ok := seen[key]; ok && other != i {
+				t.Errorf("%d and %d leave one trail", other, i)
+			} else if key != alike[0] {
+				t.Errorf("%d leaves another trail where it is written as in %d", i, j)
+			}
+			seen[key] = i
+		}
+	}
+}
+
 // TestRecallWithoutIDs: a caller whose protocol has no ids for calls makes up its own.
 func TestRecallWithoutIDs(t *testing.T) {
 	ctx, store := context.Background(), NewMemory(time.Hour, 1<<20)

@@ -759,7 +759,6 @@ func (r bodyReader) choice(outer bool) *BodyChoice {
 
 func (r bodyReader) format() *BodyFormat {
 	f := &BodyFormat{}
-	path := r.Path()
 	if !r.Fields(func(name string) {
 		switch name {
 		case "type":
@@ -779,10 +778,10 @@ func (r bodyReader) format() *BodyFormat {
 		return nil
 	}
 	if f.Type == "" {
-		r.FailAt(path+".type", "one of text, json_object, json_schema is wanted")
+		r.FailField("type", "one of text, json_object, json_schema is wanted")
 	}
 	if len(f.Name) > 64 || strings.Trim(f.Name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
-		r.FailAt(path+".name", "at most 64 letters, digits, _ and - are wanted")
+		r.FailField("name", "at most 64 letters, digits, _ and - are wanted")
 	}
 	return f
 }
