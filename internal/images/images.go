@@ -1,6 +1,6 @@
 // Package images reads what a client must know of a picture without decoding it: the format, the size in pixels, and
-// the parts of a data URL. Input is untrusted: headers may be cut, payloads may hold stray characters, and of a large
-// payload only as much is decoded as the header takes.
+// the parts of a data URL. It also knows what documents are called. Input is untrusted: headers may be cut, payloads may
+// hold stray characters, and of a large payload only as much is decoded as the header takes.
 package images
 
 import (
