@@ -232,11 +232,19 @@ func (s *Scanner) Bytes() []byte {
 
 // String returns a copy of the next string in valid UTF-8, "" for any other value.
 func (s *Scanner) String() string {
-	b := s.Bytes()
-	if !utf8.Valid(b) {
-		return strings.ToValidUTF8(string(b), "\uFFFD")
+	return validUTF8(s.Bytes())
+}
+
+// validUTF8 returns b as a string, with U+FFFD for each byte that is no UTF-8, as encoding/json reads it.
+func validUTF8(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
 	}
-	return string(b)
+	var text strings.Builder
+	for _, r := range string(b) {
+		text.WriteRune(r)
+	}
+	return text.String()
 }
 
 // Intern is String for a value that mostly repeats: when it equals last, last is returned and nothing is allocated.
@@ -244,10 +252,8 @@ func (s *Scanner) Intern(last string) string {
 	if s.peek() == '"' {
 		if b := s.text(); string(b) == last {
 			return last
-		} else if utf8.Valid(b) {
-			return string(b)
 		} else {
-			return strings.ToValidUTF8(string(b), "\uFFFD")
+			return validUTF8(b)
 		}
 	}
 	s.Skip()

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
-	"strings"
-	"unicode/utf8"
 )
 
 // Span is a part of a text, in bytes.
@@ -71,8 +69,5 @@ func (t *Template) Match(data []byte) (value string, ok bool) {
 	if !bytes.Equal(data, t.text[end:]) {
 		return "", false
 	}
-	if !utf8.Valid(inside) {
-		return strings.ToValidUTF8(string(inside), "\uFFFD"), true
-	}
-	return string(inside), true
+	return validUTF8(inside), true
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
@@ -349,7 +348,7 @@ func (d *Decoder) toolCall(call *ToolCallDelta) {
 					call.Name = s.String()
 				case "arguments":
 					if s.Kind() == '{' { // the object itself instead of its text
-						call.Arguments = strings.ToValidUTF8(string(s.Raw()), "\uFFFD")
+						call.Arguments = string(s.Raw())
 					} else {
 						call.Arguments = s.String()
 					}

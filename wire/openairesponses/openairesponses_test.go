@@ -351,7 +351,7 @@ func TestDecodeRepeats(t *testing.T) {
 // FuzzDecode looks for panics, for text that is not what encoding/json reads, and for events that are read otherwise after
 // others than by themselves.
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte(`{"type":"response.output_text.delta","delta":"a\u00e9"}` + "\n" + `{"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text","text":"a"}]}}`))
+	f.Add([]byte(`{"type":"response.output_text.delta","delta":"a\u00e9` + "\xff\xfe" + `"}` + "\n" + `{"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text","text":"a"}]}}`))
 	f.Add([]byte(`{"type":"response.output_text.delta","sequence_number":1,"delta":"a","obfuscation":"x"}` + "\n" +
 		`{"type":"response.output_text.delta","sequence_number":2,"delta":"bc","obfuscation":""}` + "\n"))
 	f.Add([]byte(`{"type":"response.completed","response":{"status":"completed","output":[{"type":"function_call","arguments":{}}],"usage":{}}}`))

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"strings"
 
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
@@ -429,7 +428,7 @@ func partOf(eventType string) string {
 // arguments reads the text of an object, or the object itself.
 func (d *Decoder) arguments() string {
 	if d.scanner.Kind() == '{' {
-		return strings.ToValidUTF8(string(d.scanner.Raw()), "\uFFFD")
+		return string(d.scanner.Raw())
 	}
 	return d.scanner.String()
 }
