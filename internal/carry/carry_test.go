@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -302,6 +303,8 @@ func TestRecallOfLikeTurns(t *testing.T) {
 		{"a proof without a text", "two", "call", []mmsp.Item{thought("", `{"signature":"mine"}`)}, ` {"signature":"mine"}`},
 		{"a text without a proof", "two", "call", []mmsp.Item{thought("mine", "")}, "mine "},
 		{"what is of the turn", "two", "call", []mmsp.Item{thought("on  two\n", "")}, `on two {"signature":"two"}`},
+		{"what is of the turn, in parts", "two", "call", []mmsp.Item{thought("on", `{"signature":"two"}`), thought("two", `{"signature":"two"}`)}, `on two {"signature":"two"}`},
+		{"the words of the turn in another order", "two", "call", []mmsp.Item{thought("two", ""), thought("on", "")}, "two "},
 		{"a proof of the turn", "two", "call", []mmsp.Item{thought("", `{"signature":"two"}`)}, `on two {"signature":"two"}`},
 		{"what another provider issued", "two", "call", []mmsp.Item{thought("", Void)}, `on two {"signature":"two"}`},
 	} {
@@ -322,6 +325,52 @@ func TestRecallOfLikeTurns(t *testing.T) {
 			t.Errorf("%s: %q, want %q, %v", tt.name, got, tt.want, err)
 		}
 	}
+}
+
+// TestRecallIsBounded: what one small history makes Recall read has a limit, however often it names a turn.
+func TestRecallIsBounded(t *testing.T) {
+	ctx, store := context.Background(), &counting{Memory: NewMemory(time.Hour, 1<<30)}
+	call := mmsp.ToolCall("c", "f", "{}")
+	answer := mmsp.AssistantMessage(thought(strings.Repeat("x", 1<<20), `{"signature":"p"}`), call)
+	if err := Remember(ctx, store, "", Peer{}, &Trail{}, &answer, nil); err != nil {
+		t.Fatal(err)
+	}
+	history := func(turns, proofs int, more ...mmsp.Item) (messages []mmsp.Message, paths [][]string) {
+		turn := slices.Concat(slices.Repeat([]mmsp.Item{thought("x", `{"signature":"p"}`)}, proofs), more, []mmsp.Item{call})
+		for range turns {
+			messages = append(messages, mmsp.AssistantMessage(slices.Clone(turn)...), mmsp.UserMessage(mmsp.ToolResult("c", "")))
+			paths = append(paths, make([]string, len(turn)), nil)
+		}
+		return messages, paths
+	}
+	messages, paths := history(200, 0)
+	_, trail, err := Recall(ctx, store, "", Peer{}, messages, paths, nil)
+	if err == nil || store.bytes > maxRecalled+2<<20 {
+		t.Errorf("a call in every turn: read %d bytes, %v", store.bytes, err)
+	}
+	if len(messages[0].ContentItems) != 2 || len(messages[398].ContentItems) != 1 {
+		t.Errorf("the first turn has %d items, the last %d", len(messages[0].ContentItems), len(messages[398].ContentItems))
+	}
+	if want := after(messages...); string(trail.digest.Sum(nil)) != string(want.digest.Sum(nil)) {
+		t.Error("the trail ends where the history recalls too much")
+	}
+	store.bytes = 0
+	messages, paths = history(1, 1000, thought("another", ""))
+	if _, _, err := Recall(ctx, store, "", Peer{}, messages, paths, nil); err != nil || store.bytes > (maxProofs+3)*(1<<20+1000) {
+		t.Errorf("a proof a thousand times: read %d bytes, %v", store.bytes, err)
+	}
+}
+
+// counting counts what is read of a store.
+type counting struct {
+	*Memory
+	bytes int
+}
+
+func (c *counting) Get(ctx context.Context, caller, key string) ([]byte, error) {
+	record, err := c.Memory.Get(ctx, caller, key)
+	c.bytes += len(record)
+	return record, err
 }
 
 // TestTrails: a turn is another after a conversation that said anything else, and the same however its caller writes it.

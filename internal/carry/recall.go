@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"hash"
 	"reflect"
 	"slices"
@@ -78,7 +78,12 @@ func saidBy(message *mmsp.Message) (said []string) {
 	return said
 }
 
-// keysOf adds an assistant's turn to the trail and returns the keys that it is known by, the surest first: each of its proofs;
+const (
+	maxRecalled = 64 << 20 // bytes of all records that a history makes one read: it may name one of them in every turn
+	maxProofs   = 8        // of a turn that are looked up, each of which tells the turn
+)
+
+// keysOf adds an assistant's turn to the trail and returns the keys that it is known by, the surest first: its proofs;
 // all that led to it; then, for callers that change what came before, each of its calls, or, for those that know no ids, all
 // of them and what they answer. Without proofs and calls it is known by all that led to it alone: short answers are alike.
 func keysOf(trail *Trail, message *mmsp.Message) (keys []string) {
@@ -96,7 +101,7 @@ func keysOf(trail *Trail, message *mmsp.Message) (keys []string) {
 			Encrypted string `json:"encrypted_content"`
 			Signature string `json:"signature"`
 		}
-		if item.Fidelity.Decode(&proof); proof.Encrypted+proof.Signature != "" {
+		if item.Fidelity.Decode(&proof); proof.Encrypted+proof.Signature != "" && len(keys) < maxProofs {
 			key("proof:", proof.Encrypted, proof.Signature)
 		}
 	}
@@ -135,23 +140,30 @@ func losable(item mmsp.Item) bool {
 // Recall puts back what a caller's protocol lost of the assistant's turns of a history, whose items stand at the given
 // paths of the request, for the peer that is asked. What the caller kept wins. invented are the ids of calls that the
 // caller's protocol has none for. It returns the provider's ids of tool calls whose own ids do not tell them, and the trail
-// of the history. A store that fails costs what it holds: the history stays as the caller sent it, and the error says so.
+// of the history. A store that fails costs what it holds, as does a history that recalls too much: what is left of the
+// history stays as the caller sent it, and the error says so.
 func Recall(ctx context.Context, store Store, caller string, peer Peer, messages []mmsp.Message, paths [][]string, invented map[string]bool) (map[string]string, *Trail, error) {
 	ids, trail := map[string]string{}, &Trail{}
 	var failed error
+	left := maxRecalled
 	for m := range messages {
 		message := &messages[m]
-		if message.Role != mmsp.RoleAssistant || len(message.ContentItems) == 0 {
+		if message.Role != mmsp.RoleAssistant || len(message.ContentItems) == 0 || failed != nil {
 			trail.add(message)
 			continue
 		}
+		given := thinkingOf(message.ContentItems)
 		for _, key := range keysOf(trail, message) {
-			kept, original, err := load(ctx, store, caller, key)
+			record, err := store.Get(ctx, caller, key)
+			if left -= len(record); left < 0 {
+				err = fmt.Errorf("a history recalls more than %d bytes", maxRecalled)
+			}
 			if err != nil {
-				failed = errors.Join(failed, err)
+				failed = err
 				break
 			}
-			if kept == nil || contradicts(message.ContentItems, original) {
+			kept, original := read(record)
+			if kept == nil || contradicts(given, thinkingOf(original)) {
 				continue
 			}
 			for i := range original {
@@ -177,47 +189,66 @@ func Recall(ctx context.Context, store Store, caller string, peer Peer, messages
 	return ids, trail, failed
 }
 
-// load returns the turn that is kept under a key, and its items; nil where there is none that this version can read.
-func load(ctx context.Context, store Store, caller, key string) (*turn, []mmsp.Item, error) {
-	record, err := store.Get(ctx, caller, key)
-	if err != nil || record == nil {
-		return nil, nil, err
-	}
+// read returns the turn of a record, and its items; nil where there is none that this version can read.
+func read(record []byte) (*turn, []mmsp.Item) {
 	var kept turn
-	if json.Unmarshal(record, &kept) != nil {
-		return nil, nil, nil
+	if record == nil || json.Unmarshal(record, &kept) != nil {
+		return nil, nil
 	}
 	original, err := mmsp.ParseMessages(append(append([]byte{'['}, kept.Message...), ']'), true)
 	if err != nil || len(original) != 1 {
-		return nil, nil, nil
+		return nil, nil
 	}
-	return &kept, original[0].ContentItems, nil
+	return &kept, original[0].ContentItems
 }
 
-// contradicts reports whether a caller sent thinking that is not of the turn: its own turn is another that says the same.
-func contradicts(given, original []mmsp.Item) bool {
-	letters := func(text string) string { return strings.Join(strings.Fields(text), "") }
-	var thoughts []mmsp.Item
-	var all strings.Builder
-	for _, item := range original {
-		if item.Type == mmsp.ThinkingDone {
-			thoughts = append(thoughts, item)
-			all.WriteString(letters(item.Thinking))
+// thinking is what is compared of a thought: its letters, as callers lay it out as they like, and its proof.
+type thinking struct {
+	letters string
+	proof   map[string]any
+}
+
+func thinkingOf(items []mmsp.Item) (all []thinking) {
+	for _, item := range items {
+		if item.Type == mmsp.ThinkingDone && string(item.Fidelity) != Void {
+			t := thinking{letters: strings.Join(strings.Fields(item.Thinking), "")}
+			item.Fidelity.Decode(&t.proof)
+			all = append(all, t)
 		}
 	}
-	return slices.ContainsFunc(given, func(item mmsp.Item) bool {
-		return item.Type == mmsp.ThinkingDone && string(item.Fidelity) != Void && !(strings.Contains(all.String(), letters(item.Thinking)) &&
-			(len(item.Fidelity) == 0 || slices.ContainsFunc(thoughts, func(thought mmsp.Item) bool { return holds(thought.Fidelity, item.Fidelity) })))
-	})
+	return all
 }
 
-// holds reports whether fidelity has all that part of it says.
-func holds(fidelity, part mmsp.Fidelity) bool {
-	var whole, some map[string]any
-	if json.Unmarshal(fidelity, &whole) != nil || json.Unmarshal(part, &some) != nil {
-		return false
+// contradicts reports whether a caller sent thinking that is not of the turn, or not in its order: its own turn is another
+// that says the same.
+func contradicts(given, original []thinking) bool {
+	var all strings.Builder
+	for _, t := range original {
+		all.WriteString(t.letters)
 	}
-	for key, value := range some {
+	text := all.String()
+	for _, t := range given {
+		_, rest, found := strings.Cut(text, t.letters)
+		if !found {
+			return true
+		}
+		text = rest
+		if t.proof == nil {
+			continue
+		}
+		// The next thought may hold the same proof: callers split them.
+		at := slices.IndexFunc(original, func(o thinking) bool { return holds(o.proof, t.proof) })
+		if at < 0 {
+			return true
+		}
+		original = original[at:]
+	}
+	return false
+}
+
+// holds reports whether a proof has all that part of it says.
+func holds(whole, part map[string]any) bool {
+	for key, value := range part {
 		if !reflect.DeepEqual(whole[key], value) {
 			return false
 		}
