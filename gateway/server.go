@@ -14,6 +14,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -214,9 +216,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Request-Id", call.id) // where Anthropic's libraries look
 	}
 	if strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, "/v1beta/") {
-		var ok bool
-		if call.caller, ok = current.authorized(r); !ok {
-			call.refuse(metrics.Unauthorized, &mmsp.AuthenticationError{Message: "a valid API key is required"})
+		var err error
+		if call.caller, err = current.authorize(r); err != nil {
+			call.refuse(metrics.Unauthorized, err)
 			return
 		}
 	}
@@ -409,11 +411,14 @@ func clip(text string) string {
 
 func requestID() string { return "req_" + strings.ToLower(rand.Text()) }
 
-// authorized reports whether the request carries one of the keys, in any of the places where the SDKs of the protocols
-// put theirs, and names its caller; two keys name none. Every key is compared, in constant time.
-func (s *state) authorized(r *http.Request) (caller string, ok bool) {
+// authorize names the caller by the key of a request, which may be in any of the places where the SDKs of the protocols put
+// theirs; two keys name none. Every key is compared, in constant time. A server without keys is not open to pages of the web.
+func (s *state) authorize(r *http.Request) (caller string, err error) {
 	if len(s.keys) == 0 {
-		return "", true
+		if !s.config.AllowOpen && !private(r.Host) {
+			return "", &mmsp.AuthenticationError{Message: fmt.Sprintf("a server without api_keys is not called by a public name, as %.100q is; allow_open lets it", r.Host)}
+		}
+		return "", nil
 	}
 	given := []string{r.Header.Get("X-Api-Key"), r.Header.Get("X-Goog-Api-Key")}
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
@@ -430,11 +435,25 @@ func (s *state) authorized(r *http.Request) (caller string, ok bool) {
 		for i := range s.keys {
 			if subtle.ConstantTimeCompare(digest[:], s.keys[i][:]) == 1 {
 				if caller != "" && caller != string(digest[:]) {
-					return "", false
+					return "", errKey
 				}
 				caller = string(digest[:])
 			}
 		}
 	}
-	return caller, caller != ""
+	if caller == "" {
+		return "", errKey
+	}
+	return caller, nil
+}
+
+var errKey = &mmsp.AuthenticationError{Message: "a valid API key is required"}
+
+// private reports whether a Host header is no name of the public DNS. A page of any site can have its own name point at this
+// machine, and then calls what listens here, but under that name.
+func private(host string) bool {
+	name := strings.ToLower(strings.TrimSuffix((&url.URL{Host: host}).Hostname(), "."))
+	_, err := netip.ParseAddr(name)
+	zone := name[strings.LastIndexByte(name, '.')+1:]
+	return err == nil || zone == name || zone == "localhost" || zone == "local" || zone == "internal"
 }

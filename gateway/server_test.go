@@ -87,6 +87,34 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestPublicName: a page that had its own name point here is not answered, lest it spend the keys of who reads it.
+func TestPublicName(t *testing.T) {
+	t.Parallel()
+	open, asked, locked := table(), table(), table()
+	asked.AllowOpen = true
+	locked.APIKeys = []mmsp.Secret{mmsp.NewSecret("key")}
+	for _, tt := range []struct {
+		config *config.Config
+		hosts  []string
+		status int
+	}{
+		{open, []string{"evil.example", "evil.example:25752", "evil.example.", "127.0.0.1.evil.example", "[::1].evil.example"}, 401},
+		{open, []string{"localhost", "LOCALHOST:1", "app.localhost", "127.0.0.1:25752", "[::1]:25752", "10.0.0.7", "gateway", "box.local", "host.docker.internal:80"}, 200},
+		{asked, []string{"proxy.example"}, 200},
+		{locked, []string{"proxy.example"}, 200},
+	} {
+		s := start(t, tt.config)
+		for _, host := range tt.hosts {
+			r := s.request("GET", "/v1/models", "")
+			r.Host = host
+			r.Header.Set("X-Api-Key", "key")
+			if got := s.send(r); got.status != tt.status {
+				t.Errorf("%s: status %d, want %d: %s", host, got.status, tt.status, got.body)
+			}
+		}
+	}
+}
+
 // TestEmptyKey: a key that is configured as nothing must not let everybody in.
 func TestEmptyKey(t *testing.T) {
 	c := table()

@@ -874,6 +874,7 @@ func TestPlainWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/stream", strings.NewReader(question("m")))
+	r.Host = "localhost"
 	r.Header.Set("Content-Type", "application/json")
 	recorder := httptest.NewRecorder()
 	server.ServeHTTP(struct{ http.ResponseWriter }{recorder}, r)
