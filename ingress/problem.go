@@ -194,6 +194,13 @@ func kindOf(e *mmsp.UpstreamError) Kind {
 	if errors.As(e.Err, &timeout) && timeout.Timeout() {
 		return KindTimeout
 	}
+	switch e.Code { // of a response that failed, where the request is at fault
+	case "usage_not_included", "data_residency_mismatch":
+		return KindForbidden
+	case "bio_policy", "cyber_policy", "image_too_large", "image_too_small", "image_parse_error", "image_content_policy_violation",
+		"image_file_too_large", "image_file_not_found", "unsupported_image_media_type", "empty_image_file", "failed_to_download_image":
+		return KindInvalid
+	}
 	for _, k := range []struct {
 		kind  Kind
 		words []string
@@ -264,7 +271,7 @@ func (p *Problem) OpenAI() (kind, code string) {
 	case KindBilling:
 		return "insufficient_quota", "insufficient_quota"
 	case KindForbidden:
-		return "permission_error", "permission_denied"
+		kind, code = "permission_error", "permission_denied"
 	case KindUnknownModel:
 		return kind, "model_not_found"
 	case KindNotFound:

@@ -120,7 +120,9 @@ func failure(p *ingress.Problem) *openairesponses.Failure {
 	case ingress.KindTimeout, ingress.KindUpstream, ingress.KindInternal, ingress.KindConflict:
 		f.Code = "server_error"
 	default:
-		f.Code = "invalid_prompt"
+		if f.Code != "usage_not_included" {
+			f.Code = "invalid_prompt"
+		}
 	}
 	if f.Message == "" {
 		f.Message = "the response failed"

@@ -271,6 +271,7 @@ func TestFailures(t *testing.T) {
 		{ingress.Problem{Kind: ingress.KindRateLimit, Message: "Slow down.", RetryAfter: 1500 * time.Millisecond}, `{"code":"rate_limit_exceeded","message":"Slow down. Please try again in 1.5s.","type":"rate_limit_error"}`},
 		{ingress.Problem{Kind: ingress.KindOverloaded, Message: "busy"}, `{"code":"server_is_overloaded","message":"busy","type":"server_error"}`},
 		{ingress.Problem{Kind: ingress.KindInvalid, Message: "bad", Code: "x"}, `{"code":"invalid_prompt","message":"bad","type":"invalid_request_error"}`},
+		{ingress.Problem{Kind: ingress.KindForbidden, Message: "no", Code: "usage_not_included"}, `{"code":"usage_not_included","message":"no","type":"permission_error"}`},
 		{ingress.Problem{Kind: ingress.KindUpstream, Message: "cut", Code: "x"}, `{"code":"server_error","message":"cut","type":"server_error"}`},
 		{ingress.Problem{Kind: ingress.KindTimeout}, `{"code":"server_error","message":"the response failed","type":"server_error"}`},
 	} {
