@@ -199,6 +199,18 @@ func CustomTool(name, description, syntax, definition string) mmsp.Tool {
 	}
 }
 
+// IsRefusal reports whether a text that has this fidelity is the model's refusal.
+func IsRefusal(fidelity mmsp.Fidelity) bool {
+	if len(fidelity) == 0 {
+		return false
+	}
+	var kept struct {
+		Refusal bool `json:"refusal"`
+	}
+	fidelity.Decode(&kept)
+	return kept.Refusal
+}
+
 // Sum adds the counts that are known; nil: none is.
 func Sum(counts ...*int64) (sum *int64) {
 	for _, n := range counts {

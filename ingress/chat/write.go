@@ -42,15 +42,11 @@ func (c *encoder) Heartbeat(dst []byte) []byte { return append(dst, ": keep-aliv
 func (c *encoder) Event(dst []byte, e *mmsp.Event) []byte {
 	item := &e.Item
 	first := !c.open
-	c.open = true
-	switch item.Type {
-	case mmsp.TextDone, mmsp.ThinkingDone, mmsp.ToolCallDone, mmsp.InlineDataDone, mmsp.InlineThinkingDone, mmsp.EmbeddingDone:
-		c.open = false
-	}
+	c.open = item.Type.IsDelta()
 	switch item.Type {
 	case mmsp.TextDelta, mmsp.TextDone:
 		if first {
-			if c.field = "content"; isRefusal(item) {
+			if c.field = "content"; ingress.IsRefusal(item.Fidelity) {
 				c.field = "refusal"
 			}
 		}
@@ -258,7 +254,7 @@ func (c *encoder) Whole(dst []byte, answer *mmsp.Message) []byte {
 	for i := range answer.ContentItems {
 		switch item := &answer.ContentItems[i]; item.Type {
 		case mmsp.TextDone:
-			if isRefusal(item) {
+			if ingress.IsRefusal(item.Fidelity) {
 				refusal.WriteString(item.Text)
 			} else {
 				content.WriteString(item.Text)
@@ -311,7 +307,7 @@ func refusalOf(answer *mmsp.Message) string {
 
 // refuses reports whether the model put a refusal into words.
 func refuses(answer *mmsp.Message) bool {
-	return slices.ContainsFunc(answer.ContentItems, func(i mmsp.Item) bool { return i.Type == mmsp.TextDone && isRefusal(&i) })
+	return slices.ContainsFunc(answer.ContentItems, func(i mmsp.Item) bool { return i.Type == mmsp.TextDone && ingress.IsRefusal(i.Fidelity) })
 }
 
 // finishReason says why the answer ended in the protocol's words, which have none for a refusal: it is a message of its own

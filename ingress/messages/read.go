@@ -3,7 +3,6 @@ package messages
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/internal/images"
 	"github.com/prism-shadow/mmsp-go/wire/anthropic"
 )
 
@@ -290,7 +290,7 @@ func pictureURL(b *anthropic.BodyBlock) (string, error) {
 }
 
 func dataURL(s *anthropic.BodySource) string {
-	return "data:" + s.MediaType + ";base64," + base64.StdEncoding.EncodeToString(s.Data)
+	return images.DataURL(s.MediaType, s.Data)
 }
 
 // endTurn puts the proofs of a turn back onto the items that they belong to, and adds the items to the conversation. A
