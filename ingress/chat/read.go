@@ -341,9 +341,13 @@ func readToolChoice(choice *openaichat.ToolSelection, request *ingress.Request) 
 	case len(config.Tools) == 0:
 		return nil
 	}
+	declared := map[string]bool{}
+	for i := range config.Tools {
+		declared[config.Tools[i].Name] = true
+	}
 	var names []string
 	for _, tool := range choice.Tools {
-		if !slices.ContainsFunc(config.Tools, func(t mmsp.Tool) bool { return t.Name == tool.Name }) {
+		if !declared[tool.Name] {
 			return ingress.Invalid(tool.Path, fmt.Sprintf("no tool has the name %.64q", tool.Name))
 		}
 		names = append(names, tool.Name)
@@ -358,14 +362,7 @@ func readToolChoice(choice *openaichat.ToolSelection, request *ingress.Request) 
 		config.ToolChoice = &mmsp.ToolChoice{Names: names}
 	}
 	if choice.Listed && choice.Mode == "auto" {
-		// No provider but one takes such a list: the model is told of the allowed tools alone.
-		tools, paths := config.Tools, request.ToolPaths
-		config.Tools, request.ToolPaths = nil, nil
-		for i := range tools {
-			if slices.Contains(names, tools[i].Name) {
-				config.Tools, request.ToolPaths = append(config.Tools, tools[i]), append(request.ToolPaths, paths[i])
-			}
-		}
+		request.KeepTools(names) // no provider but one takes such a list
 	}
 	return nil
 }

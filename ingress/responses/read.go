@@ -272,14 +272,7 @@ func (r *reading) allow(config *mmsp.Config, choice *openairesponses.BodyChoice)
 	case choice.Mode == mmsp.ToolChoiceRequired:
 		config.ToolChoice = &mmsp.ToolChoice{Names: names}
 	default:
-		var tools []mmsp.Tool
-		var paths []string
-		for i := range config.Tools {
-			if slices.Contains(names, config.Tools[i].Name) {
-				tools, paths = append(tools, config.Tools[i]), append(paths, r.request.ToolPaths[i])
-			}
-		}
-		config.Tools, r.request.ToolPaths = tools, paths
+		r.request.KeepTools(names)
 		config.ToolChoice = &mmsp.ToolChoice{Mode: mmsp.ToolChoiceAuto}
 	}
 	r.request.Allowed = names
