@@ -93,7 +93,10 @@ func (c *encoder) thinking(dst []byte, item *mmsp.Item, first bool) []byte {
 		}
 	}
 	text := item.Thinking
-	if c.hidden {
+	switch {
+	case c.hidden && c.open && !first && text != "": // the model's own words, after all
+		text, c.hidden = ingress.RedactedThinking+text, false
+	case c.hidden:
 		text = ""
 	}
 	if c.open {

@@ -28,7 +28,7 @@ type writer struct {
 
 	begun    bool          // an item of the public stream is open
 	early    mmsp.Fidelity // of it, as known before it is shown
-	redacted bool          // it is thinking that is kept back
+	redacted bool          // it is thinking that is kept back, so far
 	current  *shown        // it, once it is shown
 	sealed   bool          // its proof stands before it
 	joined   []byte        // arguments of it
@@ -142,11 +142,16 @@ func (c *call) Event(dst []byte, e *mmsp.Event) []byte {
 	case mmsp.TextDone:
 		dst = c.textDone(dst, item)
 	case mmsp.ThinkingDelta:
-		if item.Thinking == ingress.RedactedThinking && c.current == nil {
+		switch text := item.Thinking; {
+		case text == "":
+		case text == ingress.RedactedThinking && c.current == nil && !c.redacted:
 			c.redacted = true
-		} else if item.Thinking != "" {
-			c.joined = append(c.joined, item.Thinking...)
-			dst = c.fragment(c.openThinking(dst), item.Thinking)
+		default:
+			if c.redacted { // the model's own words, after all
+				text, c.redacted = ingress.RedactedThinking+text, false
+			}
+			c.joined = append(c.joined, text...)
+			dst = c.fragment(c.openThinking(dst), text)
 		}
 	case mmsp.ThinkingDone:
 		dst = c.thinkingDone(dst, item)
