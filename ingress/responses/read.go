@@ -28,7 +28,8 @@ type reading struct {
 	request *ingress.Request
 	talk    ingress.Conversation
 	flat    map[[2]string]string // namespace and name → the name that the model knows
-	places  map[string]int       // of the tools by that name
+	inner   map[string]string    // name of a tool in a group → the name that the model knows; empty: groups share it
+	places  map[string]int       // of the tools by the name that the model knows
 	kept    answers
 	next    *carry.Envelope // the proof of the assistant's next item
 	calls   map[string]bool // ids of the calls in the conversation
@@ -129,8 +130,10 @@ func (r *reading) configure(config *mmsp.Config) {
 	if b.TopLogprobs != nil && *b.TopLogprobs > 0 {
 		r.drop("top_logprobs", fmt.Sprint(*b.TopLogprobs))
 	}
+	told := map[string]bool{includeProofs: true}
 	for _, word := range b.Include {
-		if word != includeProofs {
+		if !told[word] {
+			told[word] = true
 			r.drop("include", fmt.Sprintf("%.64s", word))
 		}
 	}
@@ -143,7 +146,8 @@ func (r *reading) drop(path, what string) {
 
 // readTools declares the tools of the body and of the items that bring more of them, which may declare one anew.
 func (r *reading) readTools() error {
-	r.tools, r.flat, r.places = map[string]declared{}, map[[2]string]string{}, map[string]int{}
+	r.tools, r.flat, r.inner, r.places = map[string]declared{}, map[[2]string]string{}, map[string]string{}, map[string]int{}
+	numbers := map[string]int{} // of names that are taken
 	tools := slices.Clone(r.body.Tools)
 	for i := range r.body.Input {
 		tools = append(tools, r.body.Input[i].Tools...)
@@ -175,11 +179,16 @@ func (r *reading) readTools() error {
 					return ingress.Invalid(inner.Path+".name", fmt.Sprintf("two tools of %q are called %q", t.Name, inner.Name))
 				}
 				if !again {
-					name = flatten(t.Name, inner.Name)
-					for r.tools[name] != (declared{}) {
-						name += "_"
+					flat := flatten(t.Name, inner.Name)
+					for name = flat; r.tools[name] != (declared{}); name = fmt.Sprintf("%s_%d", flat, numbers[flat]+1) {
+						numbers[flat]++
 					}
 					r.flat[key] = name
+					if _, several := r.inner[inner.Name]; several {
+						r.inner[inner.Name] = ""
+					} else {
+						r.inner[inner.Name] = name
+					}
 				}
 				r.tools[name] = declared{t.Name, inner.Name, inner.Type == "custom"}
 				r.declare(inner, name)
@@ -290,14 +299,8 @@ func (r *reading) choice(choice *openairesponses.BodyChoice) (string, error) {
 	if _, ok := r.tools[choice.Name]; ok && choice.Namespace == "" {
 		return choice.Name, nil
 	}
-	var found []string
-	for name, tool := range r.tools {
-		if tool.name == choice.Name && choice.Namespace == "" {
-			found = append(found, name)
-		}
-	}
-	if len(found) == 1 {
-		return found[0], nil
+	if name := r.inner[choice.Name]; name != "" && choice.Namespace == "" {
+		return name, nil
 	}
 	return "", ingress.Invalid(choice.Path+".name", fmt.Sprintf("no tool of the request is called %.64q", choice.Name))
 }

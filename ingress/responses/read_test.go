@@ -54,7 +54,7 @@ func TestRead(t *testing.T) {
 		{"unknown fields", `"input":"Hi","client_metadata":{"a":1},"new":3`, chatPeer, []string{user("input", "Hi"), "unknown client_metadata, new"}},
 		{"defaults", `"input":"Hi","include":["reasoning.encrypted_content"],"prompt_cache_retention":"in_memory","prompt_cache_options":{},"moderation":null,"context_management":[],"max_tool_calls":3,
 			"stream_options":{"include_obfuscation":false},"reasoning":{"context":"auto","mode":"standard"}`, chatPeer, []string{user("input", "Hi")}},
-		{"what nobody but OpenAI has", `"input":"Hi","include":["message.output_text.logprobs","reasoning.encrypted_content","web_search_call.action.sources"],"prompt_cache_retention":"24h",
+		{"what nobody but OpenAI has", `"input":"Hi","include":["message.output_text.logprobs","reasoning.encrypted_content","message.output_text.logprobs","web_search_call.action.sources"],"prompt_cache_retention":"24h",
 			"prompt_cache_options":{"mode":"explicit"},"moderation":{"model":"omni-moderation-latest"},"context_management":[{"type":"compaction"}],"reasoning":{"context":"all_turns","mode":"pro"}`, nativePeer, []string{
 			user("input", "Hi"),
 			`dropped include (message.output_text.logprobs), include (web_search_call.action.sources), prompt_cache_retention, prompt_cache_options, moderation, context_management, reasoning.context, reasoning.mode`,
@@ -130,10 +130,15 @@ func TestRead(t *testing.T) {
 			{"type":"web_search"},{"type":"custom","name":"note","description":"d","format":{"type":"grammar","syntax":"lark","definition":"start: /x/"}},
 			{"type":"namespace","name":"deck","tools":[{"type":"function","name":"scan"},{"type":"mcp"}]},{"type":"function","name":"deck__scan"}]`, chatPeer, []string{
 			user("input", "Hi"),
-			`{"tools":[{"name":"dig","description":"","parameters":{"type":"object"},"strict":false},` + custom + `,{"name":"deck__scan_","description":""},{"name":"deck__scan","description":""}],` +
+			`{"tools":[{"name":"dig","description":"","parameters":{"type":"object"},"strict":false},` + custom + `,{"name":"deck__scan_2","description":""},{"name":"deck__scan","description":""}],` +
 				`"tool_choice":"required","parallel_tool_calls":false}`,
 			`tools tools[0], tools[2], tools[3].tools[0], tools[4]`,
 			`dropped tools[1] (web_search), tools[2].format (grammar), tools[3].tools[1] (mcp)`,
+		}},
+		{"groups whose names run into each other", `"input":"Hi","tools":[{"type":"namespace","name":"a","tools":[{"type":"function","name":"_b"}]},{"type":"namespace","name":"a_","tools":[{"type":"function","name":"b"}]},
+			{"type":"function","name":"a___b_2"}],"tool_choice":{"type":"function","name":"b"}`, chatPeer, []string{
+			user("input", "Hi"), `{"tools":[{"name":"a___b","description":""},{"name":"a___b_3","description":""},{"name":"a___b_2","description":""}],"tool_choice":["a___b_3"]}`,
+			`tools tools[0].tools[0], tools[1].tools[0], tools[2]`,
 		}},
 		{"no tools", `"input":"Hi","parallel_tool_calls":false,"tool_choice":"auto","tools":[]`, chatPeer, []string{user("input", "Hi")}},
 		{"tools that the input brings", `"input":[{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"dig","description":"new"}]},{"role":"user","content":"Hi"}],
@@ -169,6 +174,29 @@ func TestRead(t *testing.T) {
 			}
 			compare(t, described(request), c.want)
 		})
+	}
+}
+
+// However many groups have tools whose names are one when they are joined, each name is about as long as the caller's.
+func TestManyNames(t *testing.T) {
+	const length = 1000
+	var tools []string
+	for i := 1; i < length; i++ { // the name without a number is the same of all
+		tools = append(tools, fmt.Sprintf(`{"type":"namespace","name":"%s","tools":[{"type":"function","name":"%s"}]}`, strings.Repeat("_", i), strings.Repeat("_", length-i)))
+	}
+	_, request, err := parse(t, numbered(), environment(chatPeer, nil), ask(`,"tools":[`+strings.Join(tools, ",")+`]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, tool := range request.Config.Tools {
+		names[tool.Name] = true
+		if len(tool.Name) > length+len("___1000") {
+			t.Fatalf("a name of %d bytes", len(tool.Name))
+		}
+	}
+	if len(names) != len(tools) {
+		t.Errorf("%d names of %d tools", len(names), len(tools))
 	}
 }
 
@@ -228,6 +256,7 @@ func TestBadRequests(t *testing.T) {
 		{with(`"metadata":{"` + strings.Repeat("a", 65) + `":"x"}`), "metadata", "a key has more than 64 characters"},
 		{with(`"user":7`), "user", "a string is wanted"},
 		{with(`"include":["a",7]`), "include[1]", "a string is wanted"},
+		{with(`"include":[""` + strings.Repeat(`,""`, 4096) + `]`), "include", "at most 4096 strings are wanted"},
 		{with(`"moderation":true`), "moderation", "an object is wanted"},
 		{with(`"context_management":{}`), "context_management", "a list is wanted"},
 		{with(`"prompt_cache_retention":"1h"`), "prompt_cache_retention", "one of in_memory, in-memory, 24h is wanted"},
@@ -239,6 +268,7 @@ func TestBadRequests(t *testing.T) {
 		{with(`"tool_choice":"any"`), "tool_choice", "one of none, auto, required is wanted"},
 		{with(`"tool_choice":"required"`), "tool_choice", "a tool is to be called, and there is none that the model could call"},
 		{with(`"tool_choice":{"type":"function","name":"x"}`), "tool_choice.name", `no tool of the request is called "x"`},
+		{with(`"tools":[{"type":"namespace","name":"m","tools":[{"type":"function","name":"x"}]},{"type":"namespace","name":"n","tools":[{"type":"function","name":"x"}]}],"tool_choice":{"type":"function","name":"x"}`), "tool_choice.name", `no tool of the request is called "x"`},
 		{with(`"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}`), "tool_choice", `tools of type "web_search" cannot be called here`},
 		{with(`"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[]}`), "tool_choice.tools", "a list of 1 to 128 tools is wanted"},
 		{with(`"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"mcp"}]}`), "tool_choice.tools", "a tool is to be called, and none of these is one that the model could call"},
