@@ -24,22 +24,23 @@ type declared struct {
 // reading is the state of turning one body into a request.
 type reading struct {
 	*call
-	ctx     context.Context
-	request *ingress.Request
-	talk    ingress.Conversation
-	flat    map[[2]string]string // namespace and name → the name that the model knows
-	inner   map[string]string    // name of a tool in a group → the name that the model knows; empty: groups share it
-	places  map[string]int       // of the tools by the name that the model knows
-	kept    answers
-	next    *carry.Envelope // the proof of the assistant's next item
-	calls   map[string]bool // ids of the calls in the conversation
-	results []openairesponses.BodyItem
+	ctx      context.Context
+	request  *ingress.Request
+	talk     ingress.Conversation
+	flat     map[[2]string]string // namespace and name → the name that the model knows
+	inner    map[string]string    // name of a tool in a group → the name that the model knows; empty: groups share it
+	places   map[string]int       // of the tools by the name that the model knows
+	kept     map[string]*keptItem // by their ids, as far as they are read
+	recalled int                  // bytes of the records that are read
+	next     *carry.Envelope      // the proof of the assistant's next item
+	calls    map[string]bool      // ids of the calls in the conversation
+	results  []openairesponses.BodyItem
 }
 
 // Read turns the request into MMSP's terms.
 func (c *call) Read(ctx context.Context, env *ingress.Env) (*ingress.Request, error) {
 	c.env = env
-	r := &reading{call: c, ctx: ctx, request: &ingress.Request{}, calls: map[string]bool{}}
+	r := &reading{call: c, ctx: ctx, request: &ingress.Request{}, kept: map[string]*keptItem{}, calls: map[string]bool{}}
 	if c.body.Instructions != nil {
 		r.talk.System(*c.body.Instructions)
 	}
@@ -355,14 +356,18 @@ func (r *reading) item(i *openairesponses.BodyItem) error {
 		r.results = append(r.results, *i)
 		return r.result(i)
 	case i.Type == openairesponses.ItemReference:
-		item, ok, err := r.kept.find(r.ctx, r.env, i.ID)
+		kept, err := r.find(i.Path+".id", i.ID)
 		switch {
 		case err != nil:
 			return err
-		case ok:
-			r.recall(i.Path, item)
-		case !strings.HasPrefix(i.ID, "rs_"): // reasoning may be missing
+		case kept == nil && strings.HasPrefix(i.ID, "rs_"): // reasoning may be missing
+		case kept == nil:
 			return ingress.Invalid(i.Path+".id", fmt.Sprintf("no item %.128q is kept", i.ID))
+		case kept.taken:
+			return ingress.Invalid(i.Path+".id", fmt.Sprintf("Duplicate item found with id %.128s. Remove duplicate items from your input and try again.", i.ID))
+		default:
+			kept.taken = true
+			r.recall(i.Path, kept.item)
 		}
 	case i.Type == openairesponses.ItemImageGenerationCall:
 		return r.picture(i)
@@ -430,9 +435,10 @@ func (r *reading) think(i *openairesponses.BodyItem) {
 	case ok && e.Kind == "redacted_thinking":
 		item.Thinking, item.Fidelity = ingress.RedactedThinking, e.Fidelity
 	case i.EncryptedContent == "" && i.ID != "":
-		if kept, found, _ := r.kept.find(r.ctx, r.env, i.ID); found && kept.Type == mmsp.ThinkingDone &&
-			(kept.Thinking == item.Thinking || kept.Thinking == ingress.RedactedThinking && item.Thinking == "") {
-			item = kept
+		if kept, _ := r.find(i.Path+".id", i.ID); kept != nil && !kept.taken && kept.item.Type == mmsp.ThinkingDone &&
+			(kept.item.Thinking == item.Thinking || kept.item.Thinking == ingress.RedactedThinking && item.Thinking == "") {
+			kept.taken = true
+			item = kept.item
 		}
 	}
 	if item.Thinking == "" && item.Fidelity == nil {

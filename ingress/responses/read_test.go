@@ -488,7 +488,8 @@ func TestKeptReasoning(t *testing.T) {
 		t.Errorf("got %s", whole)
 	}
 	_, request, err := parse(t, p, env, `{"model":"m","input":[{"role":"user","content":"Hi"},{"type":"reasoning","id":"rs_a1","summary":[{"type":"summary_text","text":"Hm"}]},
-		{"type":"reasoning","id":"rs_a1","summary":[{"type":"summary_text","text":"Ha"}]},{"type":"reasoning","id":"rs_a2","summary":[]},{"type":"item_reference","id":"ig_a1"}]}`)
+		{"type":"reasoning","id":"rs_a1","summary":[{"type":"summary_text","text":"Ha"}]},{"type":"reasoning","id":"rs_a2","summary":[]},{"type":"item_reference","id":"ig_a1"},
+		{"type":"reasoning","id":"rs_a1","summary":[{"type":"summary_text","text":"Hm"}]}]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -496,8 +497,68 @@ func TestKeptReasoning(t *testing.T) {
 		`0 user input[0].content {"type":"text.done","text":"Hi"}`,
 		`1 assistant input[1] {"type":"thinking.done","thinking":"Hm","fidelity":{"signature":"s"}}`,
 		`1 assistant input[2] {"type":"thinking.done","thinking":"Ha"}`,
+		`1 assistant input[5] {"type":"thinking.done","thinking":"Hm"}`,
 		`dropped input[4] (inline_data)`,
 	})
+}
+
+// shelf has a record under every key, of a quarter of what a request may bring back: a response that follows another, whose
+// id is one letter shorter, or an answer of one item that proves something.
+type shelf struct {
+	carry.Store
+	read int
+}
+
+func (s *shelf) Get(_ context.Context, _, key string) ([]byte, error) {
+	s.read++
+	kind, id, _ := strings.Cut(key, ":")
+	record := `{"parent":"` + strings.TrimPrefix(id, "a") + `","messages":[{"role":"user","content_items":[{"type":"text.done","text":"` + id + `"}]}]}`
+	if kind == "item" {
+		record = `{"message":{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"` + id + `","fidelity":{"a":1}}]},"ids":["` + id + `"]}`
+	}
+	return []byte(record + strings.Repeat(" ", maxKeptBytes/4-len(record))), nil
+}
+
+// A short body does not bring back any number of bytes.
+func TestMuchIsKept(t *testing.T) {
+	const long = "what the request brings back of earlier responses is too long"
+	item := func(id string) string { return `{"type":"item_reference","id":"` + id + `"}` }
+	thought := func(id string) string {
+		return `{"type":"reasoning","id":"` + id + `","summary":[{"type":"summary_text","text":"` + id + `"}]}`
+	}
+	twice := func(id string) string {
+		return "Duplicate item found with id " + id + ". Remove duplicate items from your input and try again."
+	}
+	for _, c := range []struct {
+		name, previous string
+		input          []string
+		items, read    int // of the conversation and of the store
+		path, message  string
+	}{
+		{"what may be", "aa", []string{item("i"), item("j")}, 4, 4, "", ""},
+		{"items", "", []string{item("i"), item("j"), item("k"), item("l"), item("m")}, 0, 5, "input[4].id", long},
+		{"responses", "aaaaa", nil, 0, 5, "previous_response_id", long},
+		{"items after responses", "aa", []string{item("i"), item("j"), item("k")}, 0, 5, "input[2].id", long},
+		{"an item twice", "", []string{item("i"), item("j"), item("i")}, 0, 2, "input[2].id", twice("i")},
+		{"an item and its id", "", []string{thought("i"), item("i")}, 0, 1, "input[1].id", twice("i")},
+		{"reasoning beyond", "aaaa", []string{thought("i"), thought("j"), thought("k")}, 7, 5, "", ""},
+	} {
+		store := &shelf{}
+		_, request, err := parse(t, numbered(), environment(chatPeer, store), `{"model":"m","previous_response_id":"`+c.previous+`","input":[`+strings.Join(c.input, ",")+`]}`)
+		items := 0
+		if err == nil {
+			for _, m := range request.Messages {
+				items += len(m.ContentItems)
+			}
+		}
+		p := &ingress.Problem{}
+		if err != nil {
+			p = ingress.Explain(err)
+		}
+		if items != c.items || store.read != c.read || p.Param != c.path || p.Message != c.message || err != nil && p.Status != 400 {
+			t.Errorf("%s: %d items, %d records, %v", c.name, items, store.read, err)
+		}
+	}
 }
 
 // broken is a store that is down.
