@@ -283,9 +283,9 @@ func (c *encoder) Whole(dst []byte, answer *mmsp.Message) []byte {
 			case !strings.HasPrefix(item.MimeType, "audio/"):
 				a.Pictures = append(a.Pictures, openaichat.Media{MimeType: item.MimeType, Data: item.Data})
 			case a.Audio == nil:
-				a.Audio = &openaichat.Media{ID: "audio_" + c.id, Data: item.Data, Expires: c.created}
+				a.Audio = &openaichat.Media{ID: "audio_" + c.id, Data: slices.Clip(item.Data), Expires: c.created}
 			default:
-				a.Audio.Data = append(a.Audio.Data[:len(a.Audio.Data):len(a.Audio.Data)], item.Data...)
+				a.Audio.Data = append(a.Audio.Data, item.Data...)
 			}
 		}
 	}
