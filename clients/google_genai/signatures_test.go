@@ -9,7 +9,7 @@ import (
 
 // Parts are written as what they are, and their signature: a thought, a text, a call or an answer.
 func TestPlaceSignatures(t *testing.T) {
-	const n = 1 << 16
+	const n = 1 << 12
 	many := func(part string) string { return strings.TrimSpace(strings.Repeat(part+" ", n)) }
 	for _, c := range []struct{ name, parts, want string }{
 		{"nothing signed", "thought text", "thought text"},

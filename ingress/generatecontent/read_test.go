@@ -286,7 +286,7 @@ dropped: safety_settings | labels | store | continuationToken | tools[0].functio
 
 // Calls of one name are answered in their order, however many there are and however the caller names them.
 func TestManyAnswers(t *testing.T) {
-	const n = 1 << 16
+	const n = 1 << 12
 	for _, c := range []struct{ name, call, answer string }{
 		{"no ids", `{"functionCall":{"name":"f"}}`, `{"functionResponse":{"name":"f"}}`},
 		{"ids of the caller's own", `{"functionCall":{"name":"f"}}`, `{"functionResponse":{"id":"made up","name":"f"}}`},

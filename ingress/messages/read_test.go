@@ -181,7 +181,7 @@ func TestReadMessages(t *testing.T) {
 
 // However many proofs stand beside each other, each finds the item that it is of, and the last of an item counts.
 func TestManyProofs(t *testing.T) {
-	const n = 1 << 13
+	const n = 1 << 10
 	proof := func(fidelity string, owner carry.Owner) string {
 		e := carry.Envelope{Issuer: geminiPeer, Kind: "text", Fidelity: mmsp.Fidelity(fidelity), Owner: &owner}
 		return `{"type":"thinking","thinking":"","signature":"` + carry.Seal(e, carry.MaxInline) + `"},`

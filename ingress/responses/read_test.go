@@ -179,7 +179,7 @@ func TestRead(t *testing.T) {
 
 // However many groups have tools whose names are one when they are joined, each name is about as long as the caller's.
 func TestManyNames(t *testing.T) {
-	const length = 1000
+	const length = 500
 	var tools []string
 	for i := 1; i < length; i++ { // the name without a number is the same of all
 		tools = append(tools, fmt.Sprintf(`{"type":"namespace","name":"%s","tools":[{"type":"function","name":"%s"}]}`, strings.Repeat("_", i), strings.Repeat("_", length-i)))
@@ -191,7 +191,7 @@ func TestManyNames(t *testing.T) {
 	names := map[string]bool{}
 	for _, tool := range request.Config.Tools {
 		names[tool.Name] = true
-		if len(tool.Name) > length+len("___1000") {
+		if len(tool.Name) > length+len("___500") {
 			t.Fatalf("a name of %d bytes", len(tool.Name))
 		}
 	}
@@ -502,21 +502,29 @@ func TestKeptReasoning(t *testing.T) {
 	})
 }
 
-// shelf has a record under every key, of a quarter of what a request may bring back: a response that follows another, whose
-// id is one letter shorter, or an answer of one item that proves something.
+// shelf has a record under every key: a response that follows another, whose id is one letter shorter, or an answer of one
+// item that proves something. Beside the one called big a request may bring back three others. Neither it nor the one called
+// huge, which is too long by itself, can be read.
 type shelf struct {
 	carry.Store
 	read int
 }
 
 func (s *shelf) Get(_ context.Context, _, key string) ([]byte, error) {
+	const length = 200
 	s.read++
 	kind, id, _ := strings.Cut(key, ":")
+	switch id {
+	case "big":
+		return make([]byte, maxKeptBytes-3*length), nil
+	case "huge":
+		return make([]byte, maxKeptBytes+1), nil
+	}
 	record := `{"parent":"` + strings.TrimPrefix(id, "a") + `","messages":[{"role":"user","content_items":[{"type":"text.done","text":"` + id + `"}]}]}`
 	if kind == "item" {
 		record = `{"message":{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"` + id + `","fidelity":{"a":1}}]},"ids":["` + id + `"]}`
 	}
-	return []byte(record + strings.Repeat(" ", maxKeptBytes/4-len(record))), nil
+	return []byte(record + strings.Repeat(" ", length-len(record))), nil
 }
 
 // A short body does not bring back any number of bytes.
@@ -535,13 +543,14 @@ func TestMuchIsKept(t *testing.T) {
 		items, read    int // of the conversation and of the store
 		path, message  string
 	}{
-		{"what may be", "aa", []string{item("i"), item("j")}, 4, 4, "", ""},
-		{"items", "", []string{item("i"), item("j"), item("k"), item("l"), item("m")}, 0, 5, "input[4].id", long},
-		{"responses", "aaaaa", nil, 0, 5, "previous_response_id", long},
-		{"items after responses", "aa", []string{item("i"), item("j"), item("k")}, 0, 5, "input[2].id", long},
+		{"what may be", "aa", []string{thought("big"), item("i")}, 4, 4, "", ""},
+		{"items", "", []string{thought("big"), item("i"), item("j"), item("k"), item("l")}, 0, 5, "input[4].id", long},
+		{"a response", "huge", nil, 0, 1, "previous_response_id", long},
+		{"an item", "aa", []string{item("huge")}, 0, 3, "input[0].id", long},
+		{"items after responses", "aa", []string{thought("big"), item("i"), item("j")}, 0, 5, "input[2].id", long},
 		{"an item twice", "", []string{item("i"), item("j"), item("i")}, 0, 2, "input[2].id", twice("i")},
 		{"an item and its id", "", []string{thought("i"), item("i")}, 0, 1, "input[1].id", twice("i")},
-		{"reasoning beyond", "aaaa", []string{thought("i"), thought("j"), thought("k")}, 7, 5, "", ""},
+		{"reasoning beyond", "aaa", []string{thought("big"), thought("i"), thought("j")}, 6, 5, "", ""},
 	} {
 		store := &shelf{}
 		_, request, err := parse(t, numbered(), environment(chatPeer, store), `{"model":"m","previous_response_id":"`+c.previous+`","input":[`+strings.Join(c.input, ",")+`]}`)
