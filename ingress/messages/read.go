@@ -11,7 +11,6 @@ import (
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
-	"github.com/prism-shadow/mmsp-go/internal/images"
 	"github.com/prism-shadow/mmsp-go/wire/anthropic"
 )
 
@@ -290,7 +289,7 @@ func pictureURL(b *anthropic.BodyBlock) (string, error) {
 }
 
 func dataURL(s *anthropic.BodySource) string {
-	return images.DataURL(s.MediaType, s.Data)
+	return (&ingress.File{MediaType: s.MediaType, Data: s.Data}).DataURL("")
 }
 
 // endTurn puts the proofs of a turn back onto the items that they belong to, and adds the items to the conversation. A
