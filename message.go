@@ -2,6 +2,7 @@ package mmsp
 
 import (
 	"encoding/json"
+	"strings"
 )
 
 // Role says who speaks in a message.
@@ -86,13 +87,14 @@ func AssistantMessage(items ...Item) Message {
 }
 
 // Text joins the .done text items of the message, with nothing between them.
-func (m *Message) Text() (text string) {
+func (m *Message) Text() string {
+	var texts []string
 	for i := range m.ContentItems {
 		if m.ContentItems[i].Type == TextDone {
-			text += m.ContentItems[i].Text
+			texts = append(texts, m.ContentItems[i].Text)
 		}
 	}
-	return text
+	return strings.Join(texts, "")
 }
 
 // ToolCalls returns the tool call items of the message.

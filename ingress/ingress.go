@@ -144,6 +144,21 @@ type Request struct {
 	Embeds bool
 }
 
+// KeepTools leaves the model no tools but those of some names.
+func (r *Request) KeepTools(names []string) {
+	kept := make(map[string]bool, len(names))
+	for _, name := range names {
+		kept[name] = true
+	}
+	tools, paths := r.Config.Tools, r.ToolPaths
+	r.Config.Tools, r.ToolPaths = nil, nil
+	for i := range tools {
+		if kept[tools[i].Name] {
+			r.Config.Tools, r.ToolPaths = append(r.Config.Tools, tools[i]), append(r.ToolPaths, paths[i])
+		}
+	}
+}
+
 // Conversation gathers the turns of a request: neighbours of one role join, and texts of the system are kept in order.
 type Conversation struct {
 	Messages []mmsp.Message
@@ -197,6 +212,18 @@ func CustomTool(name, description, syntax, definition string) mmsp.Tool {
 		Name: name, Description: description,
 		Parameters: []byte(`{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"],"additionalProperties":false}`),
 	}
+}
+
+// IsRefusal reports whether a text that has this fidelity is the model's refusal.
+func IsRefusal(fidelity mmsp.Fidelity) bool {
+	if len(fidelity) == 0 {
+		return false
+	}
+	var kept struct {
+		Refusal bool `json:"refusal"`
+	}
+	fidelity.Decode(&kept)
+	return kept.Refusal
 }
 
 // Sum adds the counts that are known; nil: none is.

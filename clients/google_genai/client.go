@@ -434,16 +434,14 @@ func (c *Client) placeSignatures(parts []genai.Part) []genai.Part {
 			}
 		}
 	}
+	var signed []*genai.Part // thoughts that nothing has followed so far
 	for i := range parts {
-		thought := &parts[i]
-		if !thinks(thought) || thought.ThoughtSignature == "" {
-			continue
-		}
-		for j := i + 1; j < len(parts); j++ {
-			if later := &parts[j]; !later.Thought && later.FunctionResponse == nil && later.ThoughtSignature == "" {
-				later.ThoughtSignature, thought.ThoughtSignature = thought.ThoughtSignature, ""
-				break
-			}
+		switch part := &parts[i]; {
+		case thinks(part) && part.ThoughtSignature != "":
+			signed = append(signed, part)
+		case len(signed) > 0 && !part.Thought && part.FunctionResponse == nil && part.ThoughtSignature == "":
+			part.ThoughtSignature, signed[0].ThoughtSignature = signed[0].ThoughtSignature, ""
+			signed = signed[1:]
 		}
 	}
 	return slices.DeleteFunc(parts, func(part genai.Part) bool {

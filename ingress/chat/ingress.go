@@ -79,15 +79,3 @@ func customTools(tools []openaichat.ToolSpec) (names map[string]bool) {
 func (c *call) Count(dst []byte, _ int64) []byte { return dst }
 
 var refusalMark = mmsp.Fidelity(`{"refusal":true}`)
-
-// isRefusal reports whether a text item is a refusal.
-func isRefusal(item *mmsp.Item) bool {
-	if len(item.Fidelity) == 0 {
-		return false
-	}
-	var kept struct {
-		Refusal bool `json:"refusal"`
-	}
-	item.Fidelity.Decode(&kept)
-	return kept.Refusal
-}

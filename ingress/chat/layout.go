@@ -49,7 +49,7 @@ func seal(items []mmsp.Item, peer carry.Peer, legacy bool) string {
 			needed = needed || len(item.Fidelity) > 0 && !shown(item.Fidelity, peer)
 		case mmsp.TextDone:
 			p.Bytes = len(item.Text)
-			if isRefusal(item) {
+			if ingress.IsRefusal(item.Fidelity) {
 				p.Kind = "refusal"
 			}
 			needed = needed || len(item.Fidelity) > 0 && string(item.Fidelity) != string(refusalMark)

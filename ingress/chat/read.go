@@ -165,6 +165,7 @@ func readAssistant(turn *openaichat.Turn, i int, env *ingress.Env, calls *callsS
 	called := &strand{kind: "tool_call"}
 
 	thinking.items = readThinking(turn, thinking, at, peer)
+	said := map[*strand][]string{}
 	for p := range turn.Parts {
 		part := &turn.Parts[p]
 		if part.Text == "" {
@@ -175,9 +176,10 @@ func readAssistant(turn *openaichat.Turn, i int, env *ingress.Env, calls *callsS
 		if part.Type == "refusal" {
 			s, item.Fidelity = refusal, refusalMark
 		}
-		s.text += part.Text
+		said[s] = append(said[s], part.Text)
 		s.items = append(s.items, placed{part.Path, item})
 	}
+	text.text, refusal.text = strings.Join(said[text], ""), strings.Join(said[refusal], "")
 	// Pictures of the model's own go back to the providers that made them; no other takes any.
 	if peer.Protocol == carry.GenerateContent || peer.Protocol == carry.Interactions || peer.Protocol == carry.MMSP {
 		for p := range turn.Pictures {
@@ -250,6 +252,13 @@ func readThinking(turn *openaichat.Turn, s *strand, at string, peer carry.Peer) 
 
 // joinDetails joins the pieces of details that a caller gathered from a stream, and leaves out what is not the provider's.
 func joinDetails(details []openaichat.ReasoningDetail) (joined []openaichat.ReasoningDetail) {
+	var texts, summaries []string // of the last of them
+	finish := func() {
+		if last := len(joined) - 1; last >= 0 {
+			joined[last].Text, joined[last].Summary = strings.Join(texts, ""), strings.Join(summaries, "")
+		}
+		texts, summaries = texts[:0], summaries[:0]
+	}
 	for _, d := range details {
 		if carry.Sealed(d.Data) || carry.Sealed(d.Signature) {
 			continue
@@ -258,14 +267,16 @@ func joinDetails(details []openaichat.ReasoningDetail) (joined []openaichat.Reas
 			l := &joined[last]
 			sameIndex := l.Index == d.Index || l.Index != nil && d.Index != nil && *l.Index == *d.Index
 			if sameIndex && l.Type == d.Type && l.Format == d.Format && (d.ID == "" || d.ID == l.ID) && !l.Bound() && d.Data == "" {
-				l.Text += d.Text
-				l.Summary += d.Summary
+				texts, summaries = append(texts, d.Text), append(summaries, d.Summary)
 				l.Signature = d.Signature
 				continue
 			}
 		}
+		finish()
+		texts, summaries = append(texts, d.Text), append(summaries, d.Summary)
 		joined = append(joined, d)
 	}
+	finish()
 	return joined
 }
 
@@ -341,9 +352,13 @@ func readToolChoice(choice *openaichat.ToolSelection, request *ingress.Request) 
 	case len(config.Tools) == 0:
 		return nil
 	}
+	declared := map[string]bool{}
+	for i := range config.Tools {
+		declared[config.Tools[i].Name] = true
+	}
 	var names []string
 	for _, tool := range choice.Tools {
-		if !slices.ContainsFunc(config.Tools, func(t mmsp.Tool) bool { return t.Name == tool.Name }) {
+		if !declared[tool.Name] {
 			return ingress.Invalid(tool.Path, fmt.Sprintf("no tool has the name %.64q", tool.Name))
 		}
 		names = append(names, tool.Name)
@@ -358,14 +373,7 @@ func readToolChoice(choice *openaichat.ToolSelection, request *ingress.Request) 
 		config.ToolChoice = &mmsp.ToolChoice{Names: names}
 	}
 	if choice.Listed && choice.Mode == "auto" {
-		// No provider but one takes such a list: the model is told of the allowed tools alone.
-		tools, paths := config.Tools, request.ToolPaths
-		config.Tools, request.ToolPaths = nil, nil
-		for i := range tools {
-			if slices.Contains(names, tools[i].Name) {
-				config.Tools, request.ToolPaths = append(config.Tools, tools[i]), append(request.ToolPaths, paths[i])
-			}
-		}
+		request.KeepTools(names) // no provider but one takes such a list
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -239,6 +240,40 @@ func TestReadPaths(t *testing.T) {
 		`["messages[3].reasoning_content","messages[3].content","messages[3].refusal","messages[3].function_call","messages[3].tool_calls[0]"],["messages[4]","messages[5]"]]`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// What comes in many pieces is joined once: what that takes grows with the body, and not with its square.
+func TestManyPieces(t *testing.T) {
+	const n = 4000
+	list := func(piece string) string { return "[" + strings.Repeat(piece+",", n-1) + piece + "]" }
+	piece := strings.Repeat("x", 100)
+	for _, c := range []struct {
+		name, fields string
+		items        int
+		text         string // of the last of them
+	}{
+		{"texts", `"content":` + list(`{"type":"text","text":"`+piece+`"}`), n, piece},
+		{"refusals", `"content":` + list(`{"type":"refusal","refusal":"`+piece+`"}`), n, piece},
+		{"details", `"reasoning":"t","reasoning_details":` + list(`{"type":"reasoning.text","text":"`+piece+`"}`), 1, strings.Repeat(piece, n)},
+		{"summaries", `"reasoning":"t","reasoning_details":` + list(`{"type":"reasoning.summary","summary":"`+piece+`"}`), 1, strings.Repeat(piece, n)},
+	} {
+		body := `{"model":"m","messages":[{"role":"assistant",` + c.fields + `}]}`
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, request, err := ask(body, chatPeer)
+		runtime.ReadMemStats(&after)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		items := request.Messages[0].ContentItems
+		if last := &items[len(items)-1]; len(items) != c.items || last.Text+last.Thinking != c.text {
+			t.Errorf("%s: %d items, the last %.100q", c.name, len(items), last.Text+last.Thinking)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > uint64(100*len(body)) {
+			t.Errorf("%s: %d bytes are allocated for a body of %d", c.name, took, len(body))
+		}
 	}
 }
 

@@ -42,15 +42,11 @@ func (c *encoder) Heartbeat(dst []byte) []byte { return append(dst, ": keep-aliv
 func (c *encoder) Event(dst []byte, e *mmsp.Event) []byte {
 	item := &e.Item
 	first := !c.open
-	c.open = true
-	switch item.Type {
-	case mmsp.TextDone, mmsp.ThinkingDone, mmsp.ToolCallDone, mmsp.InlineDataDone, mmsp.InlineThinkingDone, mmsp.EmbeddingDone:
-		c.open = false
-	}
+	c.open = item.Type.IsDelta()
 	switch item.Type {
 	case mmsp.TextDelta, mmsp.TextDone:
 		if first {
-			if c.field = "content"; isRefusal(item) {
+			if c.field = "content"; ingress.IsRefusal(item.Fidelity) {
 				c.field = "refusal"
 			}
 		}
@@ -97,7 +93,10 @@ func (c *encoder) thinking(dst []byte, item *mmsp.Item, first bool) []byte {
 		}
 	}
 	text := item.Thinking
-	if c.hidden {
+	switch {
+	case c.hidden && c.open && !first && text != "": // the model's own words, after all
+		text, c.hidden = ingress.RedactedThinking+text, false
+	case c.hidden:
 		text = ""
 	}
 	if c.open {
@@ -258,7 +257,7 @@ func (c *encoder) Whole(dst []byte, answer *mmsp.Message) []byte {
 	for i := range answer.ContentItems {
 		switch item := &answer.ContentItems[i]; item.Type {
 		case mmsp.TextDone:
-			if isRefusal(item) {
+			if ingress.IsRefusal(item.Fidelity) {
 				refusal.WriteString(item.Text)
 			} else {
 				content.WriteString(item.Text)
@@ -284,9 +283,9 @@ func (c *encoder) Whole(dst []byte, answer *mmsp.Message) []byte {
 			case !strings.HasPrefix(item.MimeType, "audio/"):
 				a.Pictures = append(a.Pictures, openaichat.Media{MimeType: item.MimeType, Data: item.Data})
 			case a.Audio == nil:
-				a.Audio = &openaichat.Media{ID: "audio_" + c.id, Data: item.Data, Expires: c.created}
+				a.Audio = &openaichat.Media{ID: "audio_" + c.id, Data: slices.Clip(item.Data), Expires: c.created}
 			default:
-				a.Audio.Data = append(a.Audio.Data[:len(a.Audio.Data):len(a.Audio.Data)], item.Data...)
+				a.Audio.Data = append(a.Audio.Data, item.Data...)
 			}
 		}
 	}
@@ -311,7 +310,7 @@ func refusalOf(answer *mmsp.Message) string {
 
 // refuses reports whether the model put a refusal into words.
 func refuses(answer *mmsp.Message) bool {
-	return slices.ContainsFunc(answer.ContentItems, func(i mmsp.Item) bool { return i.Type == mmsp.TextDone && isRefusal(&i) })
+	return slices.ContainsFunc(answer.ContentItems, func(i mmsp.Item) bool { return i.Type == mmsp.TextDone && ingress.IsRefusal(i.Fidelity) })
 }
 
 // finishReason says why the answer ended in the protocol's words, which have none for a refusal: it is a message of its own

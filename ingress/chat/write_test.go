@@ -175,6 +175,10 @@ func TestStream(t *testing.T) {
 			began + delta(`"images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]`) + delta(`"audio":{"id":"audio_a1","data":"AQ==","expires_at":1790000000,"transcript":""}`) + finish("stop"),
 		},
 		{
+			"thinking that begins like what is not shown", `,"stream":true`, chatPeer, answerOf(mmsp.FinishStop, mmsp.Thinking(ingress.RedactedThinking+ingress.RedactedThinking)),
+			began + delta(`"reasoning_content":"_REDACTED_THINKING_REDACTED_THINKING"`) + finish("stop"),
+		},
+		{
 			"what is not shown", `,"stream":true`, chatPeer, answerOf(mmsp.FinishStop, mmsp.Thinking(ingress.RedactedThinking), mmsp.Item{Type: mmsp.InlineThinkingDone, Data: []byte("x"), MimeType: "image/png"}, mmsp.Text("t")),
 			begunWithText + delta(`"content":"t"`) + finish("stop"),
 		},

@@ -76,10 +76,8 @@ func (c call) Whole(dst []byte, answer *mmsp.Message) []byte {
 		}
 	}
 	if u := answer.Usage; u != nil {
-		for _, n := range []*int64{u.CachedTokens, u.PromptTokens} {
-			if n != nil {
-				a.PromptTokens += *n
-			}
+		if n := ingress.Sum(u.CachedTokens, u.PromptTokens); n != nil {
+			a.PromptTokens = *n
 		}
 	}
 	return a.Append(dst)

@@ -41,13 +41,21 @@ type reader struct {
 
 	known    map[string]bool // ids of calls
 	invented map[string]bool // those of calls that came without
-	calls    []pendingCall   // of the last turn of the model
+
+	// Of the calls of the model's last turn.
+	calls   map[string]*pendingCall // by their ids
+	waiting map[queue][]*pendingCall
 }
 
 type pendingCall struct {
-	id, name    string
-	synthesized bool // it came without an id
-	answered    bool
+	id       string
+	answered bool
+}
+
+// queue is the calls of a function in their order: all, or those alone that came without an id.
+type queue struct {
+	name    string
+	unnamed bool
 }
 
 func (c *call) readBody(ctx context.Context) (*ingress.Request, error) {
@@ -121,7 +129,7 @@ func (r *reader) turn(number int, turn *genai.Turn) error {
 // add appends an item. The calls of an earlier turn of the model are answered by now, or never.
 func (r *reader) add(role mmsp.Role, path string, item mmsp.Item) {
 	if messages := r.conversation.Messages; role == mmsp.RoleAssistant && (len(messages) == 0 || messages[len(messages)-1].Role != role) {
-		r.calls = nil
+		r.calls, r.waiting = map[string]*pendingCall{}, map[queue][]*pendingCall{}
 	}
 	r.conversation.Add(role, path, item)
 }
@@ -269,23 +277,32 @@ func (r *reader) remote(part *genai.InputPart) (mmsp.Item, error) {
 
 // functionCall reads a call; id is what it gets where it has none.
 func (r *reader) functionCall(part *genai.InputPart, id string) {
-	call := pendingCall{id: part.ID, name: part.Name}
-	if call.id == "" {
-		for call.synthesized = true; r.known[id]; {
+	unnamed := part.ID == ""
+	if unnamed {
+		for r.known[id] {
 			id += "_"
 		}
-		call.id = id
 		r.invented[id] = true
+	} else {
+		id = part.ID
 	}
-	r.known[call.id] = true
+	r.known[id] = true
 	arguments := "{}"
 	if part.Args != nil {
 		arguments = string(part.Args)
 	}
-	item := mmsp.ToolCall(call.id, call.name, arguments)
+	item := mmsp.ToolCall(id, part.Name, arguments)
 	item.Fidelity, _ = r.proof(part, item.Type.Kind())
 	r.add(mmsp.RoleAssistant, part.Path, item)
-	r.calls = append(r.calls, call)
+	call := &pendingCall{id: id}
+	if r.calls[id] == nil {
+		r.calls[id] = call
+	}
+	all, without := queue{part.Name, false}, queue{part.Name, true}
+	r.waiting[all] = append(r.waiting[all], call)
+	if unnamed {
+		r.waiting[without] = append(r.waiting[without], call)
+	}
 }
 
 // functionResponse reads the answer to a call: the one that it names by its id or, where one of the two has no id, the first
@@ -293,16 +310,18 @@ func (r *reader) functionCall(part *genai.InputPart, id string) {
 func (r *reader) functionResponse(part *genai.InputPart) error {
 	id := part.ID
 	if !r.known[id] {
-		i := slices.IndexFunc(r.calls, func(call pendingCall) bool {
-			return call.name == part.Name && !call.answered && (call.synthesized || part.ID == "")
-		})
-		if i < 0 {
+		q := queue{part.Name, part.ID != ""}
+		waiting := r.waiting[q]
+		for len(waiting) > 0 && waiting[0].answered {
+			waiting = waiting[1:]
+		}
+		if len(waiting) == 0 {
 			return ingress.Invalid(part.Path+".functionResponse", fmt.Sprintf("no call of %.64q awaits this answer", part.Name))
 		}
-		id = r.calls[i].id
+		id, r.waiting[q] = waiting[0].id, waiting[1:]
 	}
-	if i := slices.IndexFunc(r.calls, func(call pendingCall) bool { return call.id == id }); i >= 0 {
-		r.calls[i].answered = true
+	if call := r.calls[id]; call != nil {
+		call.answered = true
 	}
 	var pictures []string
 	for i := range part.Parts {
@@ -414,7 +433,9 @@ func (c *call) readMedia(request *ingress.Request) {
 }
 
 func (c *call) readTools(request *ingress.Request) error {
+	declared := map[string]bool{}
 	for _, f := range c.body.Functions {
+		declared[f.Name] = true
 		request.Config.Tools = append(request.Config.Tools, mmsp.Tool{Name: f.Name, Description: f.Description, Parameters: f.Parameters})
 		request.ToolPaths = append(request.ToolPaths, f.Path)
 	}
@@ -422,13 +443,15 @@ func (c *call) readTools(request *ingress.Request) error {
 	if calling == nil || calling.Mode == "" {
 		return nil
 	}
-	tools := request.Config.Tools
+	if len(calling.Allowed) > 128 {
+		return ingress.Invalid(calling.Path+".allowedFunctionNames", "at most 128 names are wanted")
+	}
 	for i, name := range calling.Allowed {
-		if !slices.ContainsFunc(tools, func(tool mmsp.Tool) bool { return tool.Name == name }) {
+		if !declared[name] {
 			return ingress.Invalid(fmt.Sprintf("%s.allowedFunctionNames[%d]", calling.Path, i), fmt.Sprintf("no function %.64q is declared", name))
 		}
 	}
-	if len(tools) == 0 {
+	if len(declared) == 0 {
 		if calling.Mode == "ANY" {
 			return ingress.Invalid(calling.Path+".mode", "no function is declared that could be called")
 		}
@@ -449,13 +472,7 @@ func (c *call) readTools(request *ingress.Request) error {
 		request.Config.ToolChoice = choice
 		if len(calling.Allowed) > 0 {
 			request.Allowed = calling.Allowed
-			request.Config.Tools, request.ToolPaths = nil, nil
-			for _, f := range c.body.Functions {
-				if slices.Contains(calling.Allowed, f.Name) {
-					request.Config.Tools = append(request.Config.Tools, mmsp.Tool{Name: f.Name, Description: f.Description, Parameters: f.Parameters})
-					request.ToolPaths = append(request.ToolPaths, f.Path)
-				}
-			}
+			request.KeepTools(calling.Allowed)
 		}
 	}
 	return nil

@@ -168,6 +168,13 @@ dropped: contents[0].parts[3].videoMetadata`,
 {"role":"user","content_items":[{"type":"tool_result.done","text":"{\"result\":[1,2e400]}","tool_call_id":"call_1_0"},{"type":"tool_result.done","text":"{\"result\":\"a\",\"more\":1}","tool_call_id":"call_1_1"},{"type":"tool_result.done","text":"","images":["data:image/png;base64,iVBORw==","https://example.com/a","data:application/pdf;base64,JVBERi0="],"tool_call_id":"call_1_2"},{"type":"tool_result.done","text":"{}","tool_call_id":"call_1_3"}]} @contents[2].parts[0] contents[2].parts[1] contents[2].parts[2] contents[2].parts[3]`,
 		},
 		{
+			"answers to calls of one id", openai, `{"contents":[{"parts":[{"text":"q"}]},{"role":"model","parts":[{"functionCall":{"id":"x","name":"f"}},{"functionCall":{"id":"x","name":"f"}}]},{"parts":[
+			{"functionResponse":{"name":"f","response":{"result":"a"}}},{"functionResponse":{"name":"f","response":{"result":"b"}}}]}]}`,
+			`{"role":"user","content_items":[{"type":"text.done","text":"q"}]} @contents[0].parts[0]
+{"role":"assistant","content_items":[{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"x"},{"type":"tool_call.done","name":"f","arguments":{},"tool_call_id":"x"}]} @contents[1].parts[0] contents[1].parts[1]
+{"role":"user","content_items":[{"type":"tool_result.done","text":"a","tool_call_id":"x"},{"type":"tool_result.done","text":"b","tool_call_id":"x"}]} @contents[2].parts[0] contents[2].parts[1]`,
+		},
+		{
 			"a synthesized id is taken", openai, `{"contents":[{"parts":[{"text":"q"}]},{"role":"model","parts":[{"functionCall":{"id":"call_1_1","name":"f"}},{"functionCall":{"name":"f"}}]},{"parts":[
 			{"functionResponse":{"name":"f","response":{"result":"a"}}},{"functionResponse":{"name":"f","response":{"result":"b"}}}]}]}`,
 			`{"role":"user","content_items":[{"type":"text.done","text":"q"}]} @contents[0].parts[0]
@@ -277,6 +284,29 @@ dropped: safety_settings | labels | store | continuationToken | tools[0].functio
 	}
 }
 
+// Calls of one name are answered in their order, however many there are and however the caller names them.
+func TestManyAnswers(t *testing.T) {
+	const n = 1 << 12
+	for _, c := range []struct{ name, call, answer string }{
+		{"no ids", `{"functionCall":{"name":"f"}}`, `{"functionResponse":{"name":"f"}}`},
+		{"ids of the caller's own", `{"functionCall":{"name":"f"}}`, `{"functionResponse":{"id":"made up","name":"f"}}`},
+	} {
+		request, err := read(openai, "/v1beta/models/m:generateContent", `{"contents":[{"role":"model","parts":[{"functionCall":{"id":"x","name":"f"}}`+strings.Repeat(","+c.call, n)+
+			`]},{"parts":[{"functionResponse":{"id":"x","name":"f"}}`+strings.Repeat(","+c.answer, n)+`]}]}`)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		calls, answers := request.Messages[0].ContentItems, request.Messages[1].ContentItems
+		for i := range calls {
+			if calls[i].ToolCallID != answers[i].ToolCallID {
+				t.Errorf("%s: answer %d is of %s, not %s", c.name, i, answers[i].ToolCallID, calls[i].ToolCallID)
+				break
+			}
+		}
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
 	const contents = `"contents":[{"parts":[{"text":"Hi"}]}]`
 	for _, c := range []struct{ verb, body, param, words string }{
@@ -343,6 +373,10 @@ func TestReadRefuses(t *testing.T) {
 		{"generateContent", `{` + contents + `,"labels":[]}`, "labels", "an object"},
 		{"generateContent", `{` + contents + `,"store":"yes"}`, "store", "true or false"},
 		{"generateContent", `{` + contents + `,"generationConfig":{"logprobs":21}}`, "generationConfig.logprobs", "from 0 to 20"},
+		{"generateContent", `{` + contents + `,"tools":[{"functionDeclarations":[{"name":"f"}]}],"toolConfig":{"functionCallingConfig":{"mode":"VALIDATED","allowedFunctionNames":["f"` + strings.Repeat(`,"f"`, 128) + `]}}}`, "toolConfig.functionCallingConfig.allowedFunctionNames", "at most 128"},
+		{"generateContent", `{"contents":[{"role":"model","parts":[{"functionCall":{"name":"f"}},{"functionCall":{"id":"x","name":"f"}}]},{"parts":[{"functionResponse":{"name":"f"}},{"functionResponse":{"name":"f"}},{"functionResponse":{"name":"f"}}]}]}`, "contents[1].parts[2].functionResponse", "awaits"},
+		{"generateContent", `{"contents":[{"role":"model","parts":[{"functionCall":{"id":"x","name":"f"}}]},{"parts":[{"functionResponse":{"id":"y","name":"f"}}]}]}`, "contents[1].parts[0].functionResponse", "awaits"},
+		{"generateContent", `{"contents":[{"role":"model","parts":[{"functionCall":{"name":"f"}}]},{"parts":[{"text":"no"}]},{"role":"model","parts":[{"text":"so"}]},{"parts":[{"functionResponse":{"name":"f"}}]}]}`, "contents[3].parts[0].functionResponse", "awaits"},
 		{"countTokens", `{}`, "contents", "at least one"},
 		{"countTokens", `{"generateContentRequest":{}}`, "generateContentRequest.contents", "at least one"},
 		{"countTokens", `{` + contents + `,"generateContentRequest":{` + contents + `}}`, "contents", "exclude"},

@@ -3,7 +3,6 @@ package messages
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -290,30 +289,26 @@ func pictureURL(b *anthropic.BodyBlock) (string, error) {
 }
 
 func dataURL(s *anthropic.BodySource) string {
-	return "data:" + s.MediaType + ";base64," + base64.StdEncoding.EncodeToString(s.Data)
+	return (&ingress.File{MediaType: s.MediaType, Data: s.Data}).DataURL("")
 }
 
 // endTurn puts the proofs of a turn back onto the items that they belong to, and adds the items to the conversation. A
 // proof whose item is gone goes, too, and so does blank text, which has none.
 func (r *reader) endTurn() {
+	var last *mmsp.Item
+	var next []*carry.Envelope // proofs of the item that comes next
 	for i := range r.turn {
-		proof := r.turn[i].proof
-		if proof == nil {
-			continue
-		}
-		step := 1
-		if proof.Owner.Previous {
-			step = -1
-		}
-		owner := i + step
-		for owner >= 0 && owner < len(r.turn) && r.turn[owner].proof != nil {
-			owner += step
-		}
-		if owner < 0 || owner >= len(r.turn) {
-			continue
-		}
-		if item := &r.turn[owner].item; item.Type.Kind() == proof.Kind && item.ToolCallID == proof.Owner.ToolCallID {
-			item.Fidelity = proof.Fidelity
+		switch p := &r.turn[i]; {
+		case p.proof == nil:
+			last = &p.item
+			for _, proof := range next {
+				prove(last, proof)
+			}
+			next = next[:0]
+		case !p.proof.Owner.Previous:
+			next = append(next, p.proof)
+		case last != nil:
+			prove(last, p.proof)
 		}
 	}
 	for i := range r.turn {
@@ -324,6 +319,13 @@ func (r *reader) endTurn() {
 		}
 	}
 	r.turn = r.turn[:0]
+}
+
+// prove gives an item a proof, if that is its own.
+func prove(item *mmsp.Item, proof *carry.Envelope) {
+	if item.Type.Kind() == proof.Kind && item.ToolCallID == proof.Owner.ToolCallID {
+		item.Fidelity = proof.Fidelity
+	}
 }
 
 // readConfig fills in how the model is to answer. What the peer cannot be asked for as it stands is noted among what is

@@ -179,6 +179,27 @@ func TestReadMessages(t *testing.T) {
 	}
 }
 
+// However many proofs stand beside each other, each finds the item that it is of, and the last of an item counts.
+func TestManyProofs(t *testing.T) {
+	const n = 1 << 10
+	proof := func(fidelity string, owner carry.Owner) string {
+		e := carry.Envelope{Issuer: geminiPeer, Kind: "text", Fidelity: mmsp.Fidelity(fidelity), Owner: &owner}
+		return `{"type":"thinking","thinking":"","signature":"` + carry.Seal(e, carry.MaxInline) + `"},`
+	}
+	before, after := proof(`{"a":1}`, carry.Owner{}), proof(`{"a":2}`, carry.Owner{Previous: true})
+	others := strings.Repeat(before+proof(`{"a":3}`, carry.Owner{Previous: true, ToolCallID: "c"}), n)
+	for _, c := range []struct{ name, content, want string }{
+		{"between others", others + before + `{"type":"text","text":"x"},` + others + `{"type":"text","text":"y"}`, `{"a":1} {"a":1}`},
+		{"after others", after + `{"type":"text","text":"x"},` + others + after + `{"type":"text","text":"y"}`, `{"a":2} {"a":1}`},
+		{"none behind", `{"type":"text","text":"x"},{"type":"text","text":"y"},` + strings.TrimSuffix(others, ","), ` `},
+	} {
+		items := read(t, geminiPeer, turn("assistant", `[`+c.content+`]`)).Messages[0].ContentItems
+		if len(items) != 2 || string(items[0].Fidelity)+" "+string(items[1].Fidelity) != c.want {
+			t.Errorf("%s: %d items, %s %s", c.name, len(items), items[0].Fidelity, items[len(items)-1].Fidelity)
+		}
+	}
+}
+
 func TestReadPaths(t *testing.T) {
 	request := read(t, anthropicPeer, `{"model":"m","max_tokens":9,"system":[{"type":"text","text":"one"},{"type":"text","text":"two"}],"messages":[{"role":"user","content":"a"},`+
 		`{"role":"system","content":"three"},{"role":"user","content":[{"type":"text","text":" "},{"type":"text","text":"b"}]},{"role":"assistant","content":"The answer is "}]}`)

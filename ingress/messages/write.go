@@ -255,11 +255,7 @@ func (c *call) ending(answer *mmsp.Message) *anthropic.Ending {
 		if item.Type == mmsp.ToolCallDone {
 			calls++
 		}
-		var fidelity struct {
-			Refusal bool `json:"refusal"`
-		}
-		item.Fidelity.Decode(&fidelity)
-		refused = refused || item.Type == mmsp.TextDone && fidelity.Refusal
+		refused = refused || item.Type == mmsp.TextDone && ingress.IsRefusal(item.Fidelity)
 	}
 	detail := answer.StopDetail
 	if detail == nil {
@@ -284,13 +280,9 @@ func (c *call) ending(answer *mmsp.Message) *anthropic.Ending {
 		end.StopReason, end.StopSequence = "stop_sequence", &detail.Text
 	}
 	if u := answer.Usage; u != nil {
-		end.Usage = anthropic.Usage{InputTokens: u.PromptTokens, CacheReadInputTokens: u.CachedTokens, OutputTokens: u.ResponseTokens, ThinkingTokens: u.ThoughtsTokens}
-		if u.ThoughtsTokens != nil {
-			output := *u.ThoughtsTokens
-			if u.ResponseTokens != nil {
-				output += *u.ResponseTokens
-			}
-			end.Usage.OutputTokens = &output
+		end.Usage = anthropic.Usage{
+			InputTokens: u.PromptTokens, CacheReadInputTokens: u.CachedTokens,
+			OutputTokens: ingress.Sum(u.ThoughtsTokens, u.ResponseTokens), ThinkingTokens: u.ThoughtsTokens,
 		}
 	}
 	return end

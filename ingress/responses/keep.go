@@ -24,8 +24,8 @@ type keptAnswer struct {
 }
 
 const (
-	maxParents     = 1000
-	maxParentBytes = 64 << 20 // of all records of a conversation
+	maxParents   = 1000
+	maxKeptBytes = 64 << 20 // of all records that a request brings back
 )
 
 // Keep stores the response and its items, unless the request says that nothing is to be stored.
@@ -75,13 +75,12 @@ func (c *call) Keep(ctx context.Context, answer *mmsp.Message) error {
 // previous adds the conversation that ends with a response.
 func (r *reading) previous(id string) error {
 	var chain []keptResponse
-	size := 0
 	seen := map[string]bool{}
 	for at := id; at != "" && !seen[at]; {
 		seen[at] = true
-		record, err := r.env.Store.Get(r.ctx, r.env.Caller, "response:"+at)
+		record, err := r.record("previous_response_id", "response:"+at)
 		if err != nil {
-			return unavailable(err)
+			return err
 		}
 		var kept keptResponse
 		if record == nil || json.Unmarshal(record, &kept) != nil {
@@ -91,7 +90,7 @@ func (r *reading) previous(id string) error {
 			}
 			return &ingress.Problem{Kind: ingress.KindPreviousMissing, Status: http.StatusBadRequest, Message: message, Param: "previous_response_id"}
 		}
-		if size += len(record); size > maxParentBytes || len(chain) == maxParents {
+		if len(chain) == maxParents {
 			return ingress.Invalid("previous_response_id", "the conversation that it names is too long")
 		}
 		chain = append(chain, kept)
@@ -122,29 +121,45 @@ func unavailable(err error) error {
 	return &ingress.Problem{Kind: ingress.KindOverloaded, Status: http.StatusServiceUnavailable, Message: "stored responses cannot be read now: " + err.Error()}
 }
 
-// answers finds items by their ids. An answer is read once.
-type answers struct{ byID map[string]mmsp.Item }
-
-func (a *answers) find(ctx context.Context, env *ingress.Env, id string) (mmsp.Item, bool, error) {
-	if item, ok := a.byID[id]; ok {
-		return item, true, nil
+// record returns what is kept under a key that a path of the body asks for, nil where nothing is.
+func (r *reading) record(path, key string) ([]byte, error) {
+	var record []byte
+	if r.recalled <= maxKeptBytes {
+		var err error
+		if record, err = r.env.Store.Get(r.ctx, r.env.Caller, key); err != nil {
+			return nil, unavailable(err)
+		}
+		r.recalled += len(record)
 	}
-	record, err := env.Store.Get(ctx, env.Caller, "item:"+id)
+	if r.recalled > maxKeptBytes {
+		return nil, ingress.Invalid(path, "what the request brings back of earlier responses is too long")
+	}
+	return record, nil
+}
+
+// keptItem is an item of an earlier answer. It stands in a conversation once: else a short body would ask for a long one.
+type keptItem struct {
+	item  mmsp.Item
+	taken bool
+}
+
+// find returns the item that a path of the body names by its id, nil where none is kept. An answer is read once.
+func (r *reading) find(path, id string) (*keptItem, error) {
+	if item := r.kept[id]; item != nil {
+		return item, nil
+	}
+	record, err := r.record(path, "item:"+id)
 	if err != nil {
-		return mmsp.Item{}, false, unavailable(err)
+		return nil, err
 	}
 	var kept keptAnswer
 	var message mmsp.Message
 	if record == nil || json.Unmarshal(record, &kept) != nil || json.Unmarshal(kept.Message, &message) != nil ||
 		len(kept.IDs) != len(message.ContentItems) {
-		return mmsp.Item{}, false, nil
-	}
-	if a.byID == nil {
-		a.byID = map[string]mmsp.Item{}
+		return nil, nil
 	}
 	for i := range kept.IDs {
-		a.byID[kept.IDs[i]] = message.ContentItems[i]
+		r.kept[kept.IDs[i]] = &keptItem{item: message.ContentItems[i]}
 	}
-	item, ok := a.byID[id]
-	return item, ok, nil
+	return r.kept[id], nil
 }

@@ -24,21 +24,23 @@ type declared struct {
 // reading is the state of turning one body into a request.
 type reading struct {
 	*call
-	ctx     context.Context
-	request *ingress.Request
-	talk    ingress.Conversation
-	flat    map[[2]string]string // namespace and name → the name that the model knows
-	places  map[string]int       // of the tools by that name
-	kept    answers
-	next    *carry.Envelope // the proof of the assistant's next item
-	calls   map[string]bool // ids of the calls in the conversation
-	results []openairesponses.BodyItem
+	ctx      context.Context
+	request  *ingress.Request
+	talk     ingress.Conversation
+	flat     map[[2]string]string // namespace and name → the name that the model knows
+	inner    map[string]string    // name of a tool in a group → the name that the model knows; empty: groups share it
+	places   map[string]int       // of the tools by the name that the model knows
+	kept     map[string]*keptItem // by their ids, as far as they are read
+	recalled int                  // bytes of the records that are read
+	next     *carry.Envelope      // the proof of the assistant's next item
+	calls    map[string]bool      // ids of the calls in the conversation
+	results  []openairesponses.BodyItem
 }
 
 // Read turns the request into MMSP's terms.
 func (c *call) Read(ctx context.Context, env *ingress.Env) (*ingress.Request, error) {
 	c.env = env
-	r := &reading{call: c, ctx: ctx, request: &ingress.Request{}, calls: map[string]bool{}}
+	r := &reading{call: c, ctx: ctx, request: &ingress.Request{}, kept: map[string]*keptItem{}, calls: map[string]bool{}}
 	if c.body.Instructions != nil {
 		r.talk.System(*c.body.Instructions)
 	}
@@ -129,8 +131,10 @@ func (r *reading) configure(config *mmsp.Config) {
 	if b.TopLogprobs != nil && *b.TopLogprobs > 0 {
 		r.drop("top_logprobs", fmt.Sprint(*b.TopLogprobs))
 	}
+	told := map[string]bool{includeProofs: true}
 	for _, word := range b.Include {
-		if word != includeProofs {
+		if !told[word] {
+			told[word] = true
 			r.drop("include", fmt.Sprintf("%.64s", word))
 		}
 	}
@@ -143,7 +147,8 @@ func (r *reading) drop(path, what string) {
 
 // readTools declares the tools of the body and of the items that bring more of them, which may declare one anew.
 func (r *reading) readTools() error {
-	r.tools, r.flat, r.places = map[string]declared{}, map[[2]string]string{}, map[string]int{}
+	r.tools, r.flat, r.inner, r.places = map[string]declared{}, map[[2]string]string{}, map[string]string{}, map[string]int{}
+	numbers := map[string]int{} // of names that are taken
 	tools := slices.Clone(r.body.Tools)
 	for i := range r.body.Input {
 		tools = append(tools, r.body.Input[i].Tools...)
@@ -175,11 +180,16 @@ func (r *reading) readTools() error {
 					return ingress.Invalid(inner.Path+".name", fmt.Sprintf("two tools of %q are called %q", t.Name, inner.Name))
 				}
 				if !again {
-					name = flatten(t.Name, inner.Name)
-					for r.tools[name] != (declared{}) {
-						name += "_"
+					flat := flatten(t.Name, inner.Name)
+					for name = flat; r.tools[name] != (declared{}); name = fmt.Sprintf("%s_%d", flat, numbers[flat]+1) {
+						numbers[flat]++
 					}
 					r.flat[key] = name
+					if _, several := r.inner[inner.Name]; several {
+						r.inner[inner.Name] = ""
+					} else {
+						r.inner[inner.Name] = name
+					}
 				}
 				r.tools[name] = declared{t.Name, inner.Name, inner.Type == "custom"}
 				r.declare(inner, name)
@@ -272,14 +282,7 @@ func (r *reading) allow(config *mmsp.Config, choice *openairesponses.BodyChoice)
 	case choice.Mode == mmsp.ToolChoiceRequired:
 		config.ToolChoice = &mmsp.ToolChoice{Names: names}
 	default:
-		var tools []mmsp.Tool
-		var paths []string
-		for i := range config.Tools {
-			if slices.Contains(names, config.Tools[i].Name) {
-				tools, paths = append(tools, config.Tools[i]), append(paths, r.request.ToolPaths[i])
-			}
-		}
-		config.Tools, r.request.ToolPaths = tools, paths
+		r.request.KeepTools(names)
 		config.ToolChoice = &mmsp.ToolChoice{Mode: mmsp.ToolChoiceAuto}
 	}
 	r.request.Allowed = names
@@ -297,14 +300,8 @@ func (r *reading) choice(choice *openairesponses.BodyChoice) (string, error) {
 	if _, ok := r.tools[choice.Name]; ok && choice.Namespace == "" {
 		return choice.Name, nil
 	}
-	var found []string
-	for name, tool := range r.tools {
-		if tool.name == choice.Name && choice.Namespace == "" {
-			found = append(found, name)
-		}
-	}
-	if len(found) == 1 {
-		return found[0], nil
+	if name := r.inner[choice.Name]; name != "" && choice.Namespace == "" {
+		return name, nil
 	}
 	return "", ingress.Invalid(choice.Path+".name", fmt.Sprintf("no tool of the request is called %.64q", choice.Name))
 }
@@ -359,14 +356,18 @@ func (r *reading) item(i *openairesponses.BodyItem) error {
 		r.results = append(r.results, *i)
 		return r.result(i)
 	case i.Type == openairesponses.ItemReference:
-		item, ok, err := r.kept.find(r.ctx, r.env, i.ID)
+		kept, err := r.find(i.Path+".id", i.ID)
 		switch {
 		case err != nil:
 			return err
-		case ok:
-			r.recall(i.Path, item)
-		case !strings.HasPrefix(i.ID, "rs_"): // reasoning may be missing
+		case kept == nil && strings.HasPrefix(i.ID, "rs_"): // reasoning may be missing
+		case kept == nil:
 			return ingress.Invalid(i.Path+".id", fmt.Sprintf("no item %.128q is kept", i.ID))
+		case kept.taken:
+			return ingress.Invalid(i.Path+".id", fmt.Sprintf("Duplicate item found with id %.128s. Remove duplicate items from your input and try again.", i.ID))
+		default:
+			kept.taken = true
+			r.recall(i.Path, kept.item)
 		}
 	case i.Type == openairesponses.ItemImageGenerationCall:
 		return r.picture(i)
@@ -434,9 +435,10 @@ func (r *reading) think(i *openairesponses.BodyItem) {
 	case ok && e.Kind == "redacted_thinking":
 		item.Thinking, item.Fidelity = ingress.RedactedThinking, e.Fidelity
 	case i.EncryptedContent == "" && i.ID != "":
-		if kept, found, _ := r.kept.find(r.ctx, r.env, i.ID); found && kept.Type == mmsp.ThinkingDone &&
-			(kept.Thinking == item.Thinking || kept.Thinking == ingress.RedactedThinking && item.Thinking == "") {
-			item = kept
+		if kept, _ := r.find(i.Path+".id", i.ID); kept != nil && !kept.taken && kept.item.Type == mmsp.ThinkingDone &&
+			(kept.item.Thinking == item.Thinking || kept.item.Thinking == ingress.RedactedThinking && item.Thinking == "") {
+			kept.taken = true
+			item = kept.item
 		}
 	}
 	if item.Thinking == "" && item.Fidelity == nil {

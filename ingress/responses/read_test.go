@@ -54,7 +54,7 @@ func TestRead(t *testing.T) {
 		{"unknown fields", `"input":"Hi","client_metadata":{"a":1},"new":3`, chatPeer, []string{user("input", "Hi"), "unknown client_metadata, new"}},
 		{"defaults", `"input":"Hi","include":["reasoning.encrypted_content"],"prompt_cache_retention":"in_memory","prompt_cache_options":{},"moderation":null,"context_management":[],"max_tool_calls":3,
 			"stream_options":{"include_obfuscation":false},"reasoning":{"context":"auto","mode":"standard"}`, chatPeer, []string{user("input", "Hi")}},
-		{"what nobody but OpenAI has", `"input":"Hi","include":["message.output_text.logprobs","reasoning.encrypted_content","web_search_call.action.sources"],"prompt_cache_retention":"24h",
+		{"what nobody but OpenAI has", `"input":"Hi","include":["message.output_text.logprobs","reasoning.encrypted_content","message.output_text.logprobs","web_search_call.action.sources"],"prompt_cache_retention":"24h",
 			"prompt_cache_options":{"mode":"explicit"},"moderation":{"model":"omni-moderation-latest"},"context_management":[{"type":"compaction"}],"reasoning":{"context":"all_turns","mode":"pro"}`, nativePeer, []string{
 			user("input", "Hi"),
 			`dropped include (message.output_text.logprobs), include (web_search_call.action.sources), prompt_cache_retention, prompt_cache_options, moderation, context_management, reasoning.context, reasoning.mode`,
@@ -130,10 +130,15 @@ func TestRead(t *testing.T) {
 			{"type":"web_search"},{"type":"custom","name":"note","description":"d","format":{"type":"grammar","syntax":"lark","definition":"start: /x/"}},
 			{"type":"namespace","name":"deck","tools":[{"type":"function","name":"scan"},{"type":"mcp"}]},{"type":"function","name":"deck__scan"}]`, chatPeer, []string{
 			user("input", "Hi"),
-			`{"tools":[{"name":"dig","description":"","parameters":{"type":"object"},"strict":false},` + custom + `,{"name":"deck__scan_","description":""},{"name":"deck__scan","description":""}],` +
+			`{"tools":[{"name":"dig","description":"","parameters":{"type":"object"},"strict":false},` + custom + `,{"name":"deck__scan_2","description":""},{"name":"deck__scan","description":""}],` +
 				`"tool_choice":"required","parallel_tool_calls":false}`,
 			`tools tools[0], tools[2], tools[3].tools[0], tools[4]`,
 			`dropped tools[1] (web_search), tools[2].format (grammar), tools[3].tools[1] (mcp)`,
+		}},
+		{"groups whose names run into each other", `"input":"Hi","tools":[{"type":"namespace","name":"a","tools":[{"type":"function","name":"_b"}]},{"type":"namespace","name":"a_","tools":[{"type":"function","name":"b"}]},
+			{"type":"function","name":"a___b_2"}],"tool_choice":{"type":"function","name":"b"}`, chatPeer, []string{
+			user("input", "Hi"), `{"tools":[{"name":"a___b","description":""},{"name":"a___b_3","description":""},{"name":"a___b_2","description":""}],"tool_choice":["a___b_3"]}`,
+			`tools tools[0].tools[0], tools[1].tools[0], tools[2]`,
 		}},
 		{"no tools", `"input":"Hi","parallel_tool_calls":false,"tool_choice":"auto","tools":[]`, chatPeer, []string{user("input", "Hi")}},
 		{"tools that the input brings", `"input":[{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"dig","description":"new"}]},{"role":"user","content":"Hi"}],
@@ -169,6 +174,29 @@ func TestRead(t *testing.T) {
 			}
 			compare(t, described(request), c.want)
 		})
+	}
+}
+
+// However many groups have tools whose names are one when they are joined, each name is about as long as the caller's.
+func TestManyNames(t *testing.T) {
+	const length = 500
+	var tools []string
+	for i := 1; i < length; i++ { // the name without a number is the same of all
+		tools = append(tools, fmt.Sprintf(`{"type":"namespace","name":"%s","tools":[{"type":"function","name":"%s"}]}`, strings.Repeat("_", i), strings.Repeat("_", length-i)))
+	}
+	_, request, err := parse(t, numbered(), environment(chatPeer, nil), ask(`,"tools":[`+strings.Join(tools, ",")+`]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, tool := range request.Config.Tools {
+		names[tool.Name] = true
+		if len(tool.Name) > length+len("___500") {
+			t.Fatalf("a name of %d bytes", len(tool.Name))
+		}
+	}
+	if len(names) != len(tools) {
+		t.Errorf("%d names of %d tools", len(names), len(tools))
 	}
 }
 
@@ -228,6 +256,7 @@ func TestBadRequests(t *testing.T) {
 		{with(`"metadata":{"` + strings.Repeat("a", 65) + `":"x"}`), "metadata", "a key has more than 64 characters"},
 		{with(`"user":7`), "user", "a string is wanted"},
 		{with(`"include":["a",7]`), "include[1]", "a string is wanted"},
+		{with(`"include":[""` + strings.Repeat(`,""`, 4096) + `]`), "include", "at most 4096 strings are wanted"},
 		{with(`"moderation":true`), "moderation", "an object is wanted"},
 		{with(`"context_management":{}`), "context_management", "a list is wanted"},
 		{with(`"prompt_cache_retention":"1h"`), "prompt_cache_retention", "one of in_memory, in-memory, 24h is wanted"},
@@ -239,6 +268,7 @@ func TestBadRequests(t *testing.T) {
 		{with(`"tool_choice":"any"`), "tool_choice", "one of none, auto, required is wanted"},
 		{with(`"tool_choice":"required"`), "tool_choice", "a tool is to be called, and there is none that the model could call"},
 		{with(`"tool_choice":{"type":"function","name":"x"}`), "tool_choice.name", `no tool of the request is called "x"`},
+		{with(`"tools":[{"type":"namespace","name":"m","tools":[{"type":"function","name":"x"}]},{"type":"namespace","name":"n","tools":[{"type":"function","name":"x"}]}],"tool_choice":{"type":"function","name":"x"}`), "tool_choice.name", `no tool of the request is called "x"`},
 		{with(`"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}`), "tool_choice", `tools of type "web_search" cannot be called here`},
 		{with(`"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[]}`), "tool_choice.tools", "a list of 1 to 128 tools is wanted"},
 		{with(`"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"mcp"}]}`), "tool_choice.tools", "a tool is to be called, and none of these is one that the model could call"},
@@ -458,7 +488,8 @@ func TestKeptReasoning(t *testing.T) {
 		t.Errorf("got %s", whole)
 	}
 	_, request, err := parse(t, p, env, `{"model":"m","input":[{"role":"user","content":"Hi"},{"type":"reasoning","id":"rs_a1","summary":[{"type":"summary_text","text":"Hm"}]},
-		{"type":"reasoning","id":"rs_a1","summary":[{"type":"summary_text","text":"Ha"}]},{"type":"reasoning","id":"rs_a2","summary":[]},{"type":"item_reference","id":"ig_a1"}]}`)
+		{"type":"reasoning","id":"rs_a1","summary":[{"type":"summary_text","text":"Ha"}]},{"type":"reasoning","id":"rs_a2","summary":[]},{"type":"item_reference","id":"ig_a1"},
+		{"type":"reasoning","id":"rs_a1","summary":[{"type":"summary_text","text":"Hm"}]}]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -466,8 +497,77 @@ func TestKeptReasoning(t *testing.T) {
 		`0 user input[0].content {"type":"text.done","text":"Hi"}`,
 		`1 assistant input[1] {"type":"thinking.done","thinking":"Hm","fidelity":{"signature":"s"}}`,
 		`1 assistant input[2] {"type":"thinking.done","thinking":"Ha"}`,
+		`1 assistant input[5] {"type":"thinking.done","thinking":"Hm"}`,
 		`dropped input[4] (inline_data)`,
 	})
+}
+
+// shelf has a record under every key: a response that follows another, whose id is one letter shorter, or an answer of one
+// item that proves something. Beside the one called big a request may bring back three others. Neither it nor the one called
+// huge, which is too long by itself, can be read.
+type shelf struct {
+	carry.Store
+	read int
+}
+
+func (s *shelf) Get(_ context.Context, _, key string) ([]byte, error) {
+	const length = 200
+	s.read++
+	kind, id, _ := strings.Cut(key, ":")
+	switch id {
+	case "big":
+		return make([]byte, maxKeptBytes-3*length), nil
+	case "huge":
+		return make([]byte, maxKeptBytes+1), nil
+	}
+	record := `{"parent":"` + strings.TrimPrefix(id, "a") + `","messages":[{"role":"user","content_items":[{"type":"text.done","text":"` + id + `"}]}]}`
+	if kind == "item" {
+		record = `{"message":{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"` + id + `","fidelity":{"a":1}}]},"ids":["` + id + `"]}`
+	}
+	return []byte(record + strings.Repeat(" ", length-len(record))), nil
+}
+
+// A short body does not bring back any number of bytes.
+func TestMuchIsKept(t *testing.T) {
+	const long = "what the request brings back of earlier responses is too long"
+	item := func(id string) string { return `{"type":"item_reference","id":"` + id + `"}` }
+	thought := func(id string) string {
+		return `{"type":"reasoning","id":"` + id + `","summary":[{"type":"summary_text","text":"` + id + `"}]}`
+	}
+	twice := func(id string) string {
+		return "Duplicate item found with id " + id + ". Remove duplicate items from your input and try again."
+	}
+	for _, c := range []struct {
+		name, previous string
+		input          []string
+		items, read    int // of the conversation and of the store
+		path, message  string
+	}{
+		{"what may be", "aa", []string{thought("big"), item("i")}, 4, 4, "", ""},
+		{"items", "", []string{thought("big"), item("i"), item("j"), item("k"), item("l")}, 0, 5, "input[4].id", long},
+		{"a response", "huge", nil, 0, 1, "previous_response_id", long},
+		{"an item", "aa", []string{item("huge")}, 0, 3, "input[0].id", long},
+		{"items after responses", "aa", []string{thought("big"), item("i"), item("j")}, 0, 5, "input[2].id", long},
+		{"an item twice", "", []string{item("i"), item("j"), item("i")}, 0, 2, "input[2].id", twice("i")},
+		{"an item and its id", "", []string{thought("i"), item("i")}, 0, 1, "input[1].id", twice("i")},
+		{"reasoning beyond", "aaa", []string{thought("big"), thought("i"), thought("j")}, 6, 5, "", ""},
+	} {
+		store := &shelf{}
+		_, request, err := parse(t, numbered(), environment(chatPeer, store), `{"model":"m","previous_response_id":"`+c.previous+`","input":[`+strings.Join(c.input, ",")+`]}`)
+		items := 0
+		if err == nil {
+			for _, m := range request.Messages {
+				items += len(m.ContentItems)
+			}
+		}
+		p := &ingress.Problem{}
+		if err != nil {
+			p = ingress.Explain(err)
+		}
+		if items != c.items || store.read != c.read || p.Param != c.path || p.Message != c.message || err != nil && p.Status != 400 {
+			t.Errorf("%s: %d items, %d records, %v", c.name, items, store.read, err)
+		}
+	}
 }
 
 // broken is a store that is down.

@@ -28,7 +28,7 @@ type writer struct {
 
 	begun    bool          // an item of the public stream is open
 	early    mmsp.Fidelity // of it, as known before it is shown
-	redacted bool          // it is thinking that is kept back
+	redacted bool          // it is thinking that is kept back, so far
 	current  *shown        // it, once it is shown
 	sealed   bool          // its proof stands before it
 	joined   []byte        // arguments of it
@@ -142,11 +142,16 @@ func (c *call) Event(dst []byte, e *mmsp.Event) []byte {
 	case mmsp.TextDone:
 		dst = c.textDone(dst, item)
 	case mmsp.ThinkingDelta:
-		if item.Thinking == ingress.RedactedThinking && c.current == nil {
+		switch text := item.Thinking; {
+		case text == "":
+		case text == ingress.RedactedThinking && c.current == nil && !c.redacted:
 			c.redacted = true
-		} else if item.Thinking != "" {
-			c.joined = append(c.joined, item.Thinking...)
-			dst = c.fragment(c.openThinking(dst), item.Thinking)
+		default:
+			if c.redacted { // the model's own words, after all
+				text, c.redacted = ingress.RedactedThinking+text, false
+			}
+			c.joined = append(c.joined, text...)
+			dst = c.fragment(c.openThinking(dst), text)
 		}
 	case mmsp.ThinkingDone:
 		dst = c.thinkingDone(dst, item)
@@ -198,24 +203,24 @@ func (c *call) number(answer *mmsp.Message) {
 	c.seen = seen
 }
 
-// native is what a text's fidelity says that a message shows itself; bound that there is more, which needs an envelope.
-func native(fidelity mmsp.Fidelity) (phase string, refusal, bound bool) {
+// native is the phase that a text's fidelity says and a message shows itself, as it does a refusal; bound that there is more,
+// which needs an envelope.
+func native(fidelity mmsp.Fidelity) (phase string, bound bool) {
 	if len(fidelity) == 0 {
-		return "", false, false
+		return "", false
 	}
 	var fields map[string]json.RawMessage
 	fidelity.Decode(&fields)
 	for name, raw := range fields {
 		switch {
 		case name == "refusal" && string(raw) == "true":
-			refusal = true
 		case name == "phase" && (string(raw) == `"commentary"` || string(raw) == `"final_answer"`):
 			phase = strings.Trim(string(raw), `"`)
 		default:
 			bound = true
 		}
 	}
-	return phase, refusal, bound
+	return phase, bound
 }
 
 // seal returns the envelope of a proof that the item has no place for, empty where the caller wants none.
@@ -303,13 +308,13 @@ func (c *call) openText(dst []byte) []byte {
 	if c.current != nil {
 		return dst
 	}
-	phase, refusal, bound := native(c.early)
+	phase, bound := native(c.early)
 	proof := ""
 	if bound {
 		proof = c.seal("text", c.early, carry.Owner{})
 	}
 	s := &shown{kind: openairesponses.ItemMessage, id: c.ids[c.seen-1], phase: phase, part: openairesponses.PartOutputText}
-	if refusal {
+	if ingress.IsRefusal(c.early) {
 		s.part = openairesponses.PartRefusal
 	}
 	return c.openPart(c.show(dst, s, proof))
@@ -382,7 +387,7 @@ func (c *call) hold(kind string, fidelity mmsp.Fidelity, bound bool) {
 
 // textDone ends a message. A text that is empty and proves nothing is not shown.
 func (c *call) textDone(dst []byte, item *mmsp.Item) []byte {
-	phase, _, bound := native(item.Fidelity)
+	phase, bound := native(item.Fidelity)
 	if c.current == nil {
 		if item.Text == "" && !(bound && c.proofs) {
 			return dst
@@ -591,7 +596,7 @@ func ending(answer *mmsp.Message) (status, reason, refusal string) {
 		return openairesponses.StatusIncomplete, "max_output_tokens", ""
 	case kind == "refusal":
 		for i := range answer.ContentItems {
-			if _, refused, _ := native(answer.ContentItems[i].Fidelity); refused {
+			if ingress.IsRefusal(answer.ContentItems[i].Fidelity) {
 				return openairesponses.StatusCompleted, "", ""
 			}
 		}

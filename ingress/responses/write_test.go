@@ -93,6 +93,15 @@ func TestStreams(t *testing.T) {
 			`output_item.added "output_index":0,"item":{"id":"rs_a1","type":"reasoning","summary":[]}`,
 			`output_item.done "output_index":0,"item":{"id":"rs_a1","type":"reasoning","summary":[],"encrypted_content":"` + sealed("redacted_thinking", `{"signature":"s"}`, nil) + `"}`,
 		}, ahoy("1")...), `completed completed [{"id":"rs_a1","type":"reasoning","summary":[],"encrypted_content":"`+sealed("redacted_thinking", `{"signature":"s"}`, nil)+`"},`+message+`]`)},
+		{"thinking that begins like what is kept back", "", [][]mmsp.Item{thinking(ingress.RedactedThinking, "", " is", " it"), text("Ahoy.")}, "stop", nil, "", append(append([]string{
+			`output_item.added "output_index":0,"item":{"id":"rs_a1","type":"reasoning","summary":[]}`,
+			`reasoning_summary_part.added "item_id":"rs_a1","output_index":0,"summary_index":0,"part":{"type":"summary_text","text":""}`,
+			`reasoning_summary_text.delta "item_id":"rs_a1","output_index":0,"summary_index":0,"delta":"_REDACTED_THINKING is"`,
+			`reasoning_summary_text.delta "item_id":"rs_a1","output_index":0,"summary_index":0,"delta":" it"`,
+			`reasoning_summary_text.done "item_id":"rs_a1","output_index":0,"summary_index":0,"text":"_REDACTED_THINKING is it"`,
+			`reasoning_summary_part.done "item_id":"rs_a1","output_index":0,"summary_index":0,"part":{"type":"summary_text","text":"_REDACTED_THINKING is it"}`,
+			`output_item.done "output_index":0,"item":{"id":"rs_a1","type":"reasoning","summary":[{"type":"summary_text","text":"_REDACTED_THINKING is it"}]}`,
+		}, ahoy("1")...), `completed completed [{"id":"rs_a1","type":"reasoning","summary":[{"type":"summary_text","text":"_REDACTED_THINKING is it"}]},`+message+`]`)},
 		{"a signed text", "", [][]mmsp.Item{proven(text("Ahoy."), `{"signature":"s"}`)}, "stop", nil, "", append(append([]string{
 			`output_item.added "output_index":0,"item":{"id":"rs_a1","type":"reasoning","summary":[]}`,
 			`output_item.done "output_index":0,"item":{"id":"rs_a1","type":"reasoning","summary":[],"encrypted_content":"` + sealed("text", `{"signature":"s"}`, &carry.Owner{}) + `"}`,

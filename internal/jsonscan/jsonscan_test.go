@@ -24,8 +24,6 @@ func TestScannerReadsAnObject(t *testing.T) {
 			got[name] = f
 		case "yes", "no":
 			got[name] = s.Bool()
-		case "none":
-			got[name] = s.Null()
 		case "list", "empty":
 			var kinds []byte
 			for first := true; s.Element(&first); {
@@ -44,7 +42,7 @@ func TestScannerReadsAnObject(t *testing.T) {
 	}
 	want := map[string]any{
 		"text": "a\"\\\né😀\uFFFD!", "n": [2]any{int64(12), true}, "big": [2]any{int64(0), false}, "f": -15.0, "yes": true, "no": false,
-		"none": true, "list": `0"{`, "empty": "", "raw": `{"k": [1, 2]}`,
+		"list": `0"{`, "empty": "", "raw": `{"k": [1, 2]}`,
 	}
 	for k, v := range want {
 		if got[k] != v {
@@ -395,6 +393,34 @@ func TestCheckObject(t *testing.T) {
 }
 
 // TestLookahead: null is absent, as everywhere, and a value of the wrong kind is an error where it stands.
+func TestStrings(t *testing.T) {
+	list := func(n int) string { return "[" + strings.Repeat(`"",`, n-1) + `""]` }
+	for _, tt := range []struct {
+		text  string
+		count int
+		wrong string
+	}{
+		{`null`, 0, ""},
+		{`[]`, 0, ""},
+		{`["a",null]`, 2, ""},
+		{`"a"`, 0, "in: a list is wanted"},
+		{`["a",7]`, 2, "in[1]: a string is wanted"},
+		{list(MaxStrings), MaxStrings, ""},
+		{list(MaxStrings + 1), MaxStrings, "in: at most 4096 strings are wanted"},
+		{list(1 << 20), MaxStrings, "in: at most 4096 strings are wanted"},
+	} {
+		r := NewReaderAt([]byte(tt.text), "in")
+		got := r.Strings()
+		wrong := ""
+		if err := r.End(); err != nil {
+			wrong = err.Error()
+		}
+		if len(got) != tt.count || (got == nil) != (tt.text == "null" || tt.text == `"a"`) || wrong != tt.wrong {
+			t.Errorf("%.20s: %d strings, %q", tt.text, len(got), wrong)
+		}
+	}
+}
+
 func TestLookahead(t *testing.T) {
 	for _, tt := range []struct{ text, want, wrong string }{
 		{`{"a":1,"type":"x","type":7}`, "x", ""},

@@ -307,11 +307,23 @@ func (r *Reader) Elements(read func()) bool {
 	return true
 }
 
+// MaxStrings is how many strings a list of them may hold: what is made of each takes more than the three bytes that it may be.
+const MaxStrings = 4096
+
 // Strings returns a list of strings, nil for null.
 func (r *Reader) Strings() []string {
-	list := []string{}
-	if !r.Elements(func() { list = append(list, r.String()) }) {
+	list, long := []string{}, false
+	if !r.Elements(func() {
+		if long = len(list) == MaxStrings; long {
+			r.Stop()
+			return
+		}
+		list = append(list, r.String())
+	}) {
 		return nil
+	}
+	if long {
+		r.Fail("at most " + strconv.Itoa(MaxStrings) + " strings are wanted")
 	}
 	return list
 }

@@ -194,15 +194,6 @@ func (s *Scanner) Element(first *bool) bool {
 	return false
 }
 
-// Null consumes the next value if it is null.
-func (s *Scanner) Null() bool {
-	if s.peek() != 'n' {
-		return false
-	}
-	s.literal("null")
-	return true
-}
-
 // Bool returns the next value if it is true; any other value is skipped.
 func (s *Scanner) Bool() bool {
 	if s.peek() == 't' {

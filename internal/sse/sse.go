@@ -5,7 +5,6 @@ package sse
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -17,9 +16,6 @@ const (
 	firstBuffer  = 4 << 10 // most events fit, and a slow stream holds no more than this
 )
 
-// ErrTooLong is what errors.Is finds in a [TooLongError].
-var ErrTooLong = errors.New("too long")
-
 // TooLongError says that an event, or the body given to [Reader.Rest], is longer than its limit.
 type TooLongError struct {
 	Limit int64 // bytes
@@ -28,8 +24,6 @@ type TooLongError struct {
 func (e *TooLongError) Error() string {
 	return fmt.Sprintf("event stream: longer than %d bytes", e.Limit)
 }
-
-func (e *TooLongError) Unwrap() error { return ErrTooLong }
 
 // Event is one event. Its slices are valid until the next call of Next.
 type Event struct {
