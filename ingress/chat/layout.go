@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/prism-shadow/mmsp-go"
@@ -140,6 +141,9 @@ type strand struct {
 
 // matches reports whether the strand is still what the layout says.
 func (s *strand) matches(pieces []piece) bool {
+	if !slices.ContainsFunc(pieces, func(p piece) bool { return p.Kind == s.kind }) {
+		return false
+	}
 	n := 0
 	for i := range pieces {
 		p := &pieces[i]

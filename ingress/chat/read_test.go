@@ -154,6 +154,12 @@ func TestRead(t *testing.T) {
 				`{"type":"thinking.done","thinking":"","fidelity":{"reasoning_details":[{"type":"reasoning.encrypted","index":1,"data":"d"}]}},{"type":"text.done","text":"a"}]}` + "\n",
 		},
 		{
+			"details alone",
+			`{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"a","reasoning_details":[{"type":"reasoning.text","text":"t","signature":"s"}]}]}`,
+			chatPeer,
+			user + `{"role":"assistant","content_items":[{"type":"thinking.done","thinking":"t","fidelity":{"reasoning_details":[{"type":"reasoning.text","signature":"s"}]}},{"type":"text.done","text":"a"}]}` + "\n",
+		},
+		{
 			"pictures of the model's own",
 			`{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"a","images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}},{"image_url":{"url":"https://x.test"}}]}]}`,
 			geminiPeer,
