@@ -39,7 +39,7 @@ func (c *call) answerIngress() {
 		err = c.fits(request)
 	}
 	switch {
-	case errors.Is(err, errShutdown):
+	case errors.Is(err, ingress.ErrShutdown):
 		c.fail(err)
 		return
 	case errors.Is(err, context.Canceled): // the caller left while a file was fetched
@@ -447,13 +447,13 @@ func (x *exchange) whole() {
 	ctx := x.r.Context()
 	for event, err := range x.stream() {
 		switch {
-		case err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), errShutdown):
+		case err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), ingress.ErrShutdown):
 			x.err = err
 			x.outcome = outcomeDisconnect
 			x.counted.Disconnect()
 		case err != nil:
-			if errors.Is(context.Cause(ctx), errShutdown) {
-				err = errShutdown
+			if errors.Is(context.Cause(ctx), ingress.ErrShutdown) {
+				err = ingress.ErrShutdown
 			}
 			x.fail(err)
 			x.outcome = "failure"

@@ -50,12 +50,8 @@ type Server struct {
 // maxStoreBytes bounds the memory that the store takes.
 const maxStoreBytes = 256 << 20
 
-var (
-	// errShutdown ends the streams that outlive the drain, and answers those that come during it.
-	errShutdown = ingress.ErrShutdown
-	// errInternal is what a caller is told of a panic.
-	errInternal = errors.New("internal error; the server's log says more under the id of this request")
-)
+// errInternal is what a caller is told of a panic.
+var errInternal = errors.New("internal error; the server's log says more under the id of this request")
 
 // Own is a row that a program adds to the models table: a client that it built itself, of its own Provider perhaps.
 type Own struct {
@@ -161,7 +157,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, drain time.Du
 		<-failed
 	}
 	// End what still runs, honestly, and give the last words a moment to go out.
-	s.stop(errShutdown)
+	s.stop(ingress.ErrShutdown)
 	limit, stop := context.WithTimeout(context.Background(), time.Second)
 	if server.Shutdown(limit) != nil {
 		err = errors.Join(err, server.Close())
@@ -358,8 +354,6 @@ func httpStatus(err error) int {
 	switch {
 	case errors.Is(err, errInternal):
 		return http.StatusInternalServerError
-	case errors.Is(err, errShutdown):
-		return http.StatusServiceUnavailable
 	case !errors.As(err, &upstream):
 		return ingress.Explain(err).Status
 	case upstream.Status >= 400 && upstream.Status < 600:

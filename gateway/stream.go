@@ -56,7 +56,7 @@ func (c *call) stream() {
 func (c *call) accept() (messages []mmsp.Message, config *mmsp.Config, ok bool) {
 	if c.draining.Load() {
 		c.w.Header().Set("Connection", "close")
-		c.fail(errShutdown)
+		c.fail(ingress.ErrShutdown)
 		return nil, nil, false
 	}
 	body, err := c.body()
@@ -118,10 +118,10 @@ func (c *call) copy(stream iter.Seq2[mmsp.Event, error]) {
 			break // nothing belongs to a stream after its end
 		}
 		switch {
-		case err != nil && errors.Is(context.Cause(ctx), errShutdown):
-			c.end(errShutdown)
+		case err != nil && errors.Is(context.Cause(ctx), ingress.ErrShutdown):
+			c.end(ingress.ErrShutdown)
 			c.outcome = "cancelled"
-			c.counted.Fail(errShutdown.Error())
+			c.counted.Fail(ingress.ErrShutdown.Error())
 		case err != nil && ctx.Err() != nil:
 			c.err = err
 			c.disconnected()
