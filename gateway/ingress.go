@@ -54,6 +54,7 @@ func (c *call) answerIngress() {
 		c.refuse(metrics.InvalidRequest, err)
 		return
 	}
+	x.ledger()
 	switch {
 	case asked.Counts():
 		x.count()
@@ -196,7 +197,45 @@ func (x *exchange) prepare() error {
 	orderResults(r)
 	x.words.in(r, known)
 	r.Messages = mmsp.NormalizeLegacy(r.Messages)
-	return x.located(mmsp.Validate(r.Messages))
+	if err := mmsp.Validate(r.Messages); err != nil {
+		return x.located(err)
+	}
+	return x.settle()
+}
+
+// settle lets go of what the client refuses, which no client does because of messages: before a heartbeat begins the answer,
+// the caller can still be told. What another MMSP server refuses is not known before it answers.
+func (x *exchange) settle() error {
+	if x.row.relay {
+		return nil
+	}
+	hi := []mmsp.Message{mmsp.UserMessage(mmsp.Text("hi"))}
+	for range maxRefusals {
+		var refused *mmsp.UnsupportedParameterError
+		if _, err := x.row.client.Provider().Prepare(x.context(), hi, &x.request.Config); !errors.As(err, &refused) {
+			return nil // any other error comes again with the messages
+		}
+		if err := x.drop(refused); err != nil {
+			return err
+		}
+	}
+	return errInternal
+}
+
+// drop lets go of a parameter that the client refused. Its error refuses the request.
+func (x *exchange) drop(refused *mmsp.UnsupportedParameterError) error {
+	dropped, ok := letGo(&x.request.Config, refused.Parameter, x.row.peer.Protocol)
+	switch {
+	case !ok:
+		return x.located(refused)
+	case dropped == "":
+		return nil
+	}
+	if err := x.strict([]string{dropped}); err != nil {
+		return err
+	}
+	x.dropped = append(x.dropped, dropped)
+	return nil
 }
 
 // leaveThinking leaves out the thinking of other models: what is void, and what nothing proves to be of the model that is
@@ -276,15 +315,14 @@ func (x *exchange) context() context.Context {
 // maxRefusals is more than there are parameters that a client can refuse.
 const maxRefusals = 32
 
-// stream is the public stream in the caller's terms. Parameters that the client refuses are let go of before anything is
-// sent; a turn of nothing is a turn; what the caller's protocol would lose is kept before the stop goes out.
+// stream is the public stream in the caller's terms. Parameters that another MMSP server refuses are let go of; a turn of
+// nothing is a turn; what the caller's protocol would lose is kept before the stop goes out.
 func (x *exchange) stream() iter.Seq2[mmsp.Event, error] {
 	return func(yield func(mmsp.Event, error) bool) {
-		config := x.request.Config
 		for range maxRefusals {
 			var refused *mmsp.UnsupportedParameterError
 			begun := false
-			for event, err := range x.row.client.StreamingResponse(x.context(), x.request.Messages, &config) {
+			for event, err := range x.row.client.StreamingResponse(x.context(), x.request.Messages, &x.request.Config) {
 				if err != nil {
 					err = fromRelay(err)
 				}
@@ -292,7 +330,6 @@ func (x *exchange) stream() iter.Seq2[mmsp.Event, error] {
 					if begun = true; errors.As(err, &refused) {
 						break
 					}
-					x.ledger()
 				}
 				if err != nil {
 					x.fails(err, yield)
@@ -305,18 +342,11 @@ func (x *exchange) stream() iter.Seq2[mmsp.Event, error] {
 			if refused == nil {
 				return
 			}
-			dropped, ok := letGo(&config, refused.Parameter, x.row.peer.Protocol)
-			if !ok {
-				yield(mmsp.Event{}, x.located(refused))
+			if err := x.drop(refused); err != nil {
+				yield(mmsp.Event{}, err)
 				return
 			}
-			if dropped != "" {
-				if err := x.strict([]string{dropped}); err != nil {
-					yield(mmsp.Event{}, err)
-					return
-				}
-				x.dropped = append(x.dropped, dropped)
-			}
+			x.ledger()
 		}
 		yield(mmsp.Event{}, errInternal)
 	}
@@ -399,22 +429,10 @@ func (x *exchange) stop(event *mmsp.Event, yield func(mmsp.Event, error) bool) {
 // count answers how many tokens the request costs as input: by the provider's own counter, else by an estimate.
 func (x *exchange) count() {
 	var operation *mmsp.UnsupportedOperationError
-	config := x.request.Config
-	var n int64
-	var err error
-	for range maxRefusals {
-		n, err = x.row.client.CountTokens(x.context(), x.request.Messages, &config)
-		var refused *mmsp.UnsupportedParameterError
-		if !errors.As(err, &refused) {
-			break
-		}
-		if _, ok := letGo(&config, refused.Parameter, x.row.peer.Protocol); !ok {
-			break
-		}
-	}
+	n, err := x.row.client.CountTokens(x.context(), x.request.Messages, &x.request.Config)
 	switch {
 	case errors.As(err, &operation):
-		n = tokens.Estimate(x.request.Messages, &config, x.row.peer.Model)
+		n = tokens.Estimate(x.request.Messages, &x.request.Config, x.row.peer.Model)
 		x.w.Header().Set("X-Mmsp-Token-Count", "estimated")
 	case err != nil:
 		x.fail(x.located(err))
@@ -423,12 +441,10 @@ func (x *exchange) count() {
 	x.json(http.StatusOK, x.asked.Count(nil, n))
 }
 
-// ledger tells the caller what of the request no provider was asked for.
+// ledger tells the caller what of the request no provider is asked for, unless a heartbeat has begun the answer.
 func (x *exchange) ledger() {
-	if len(x.dropped) > 0 {
-		list := strings.Join(x.dropped, ", ")
+	if list := strings.Join(x.dropped, ", "); list != "" {
 		x.out.sync(func() { x.w.Header().Set("X-Mmsp-Dropped", headerText(list[:min(len(list), 1024)])) })
-		x.dropped = nil
 	}
 }
 
