@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -342,10 +343,18 @@ func (c *call) withoutSecrets(text string) string {
 
 // redact makes a text fit for callers: without secrets, and without where the provider stands, which errors of the network tell.
 func (c *call) redact(text string) string {
-	return addresses.ReplaceAllString(c.withoutSecrets(text), "")
+	var certificate *tls.CertificateVerificationError
+	if errors.As(c.err, &certificate) { // names whom it is of
+		text = redactor([]string{certificate.Err.Error()}).Replace(text)
+	}
+	text = addresses.ReplaceAllString(c.withoutSecrets(text), "")
+	if c.row == nil {
+		return text
+	}
+	return c.row.places.Replace(text)
 }
 
-var addresses = regexp.MustCompile(`\b(dial|read|write|proxyconnect) (tcp|udp)[46]?( [^ ]+)?: |\blookup [^ ]+( on [^ ]+)?: `)
+var addresses = regexp.MustCompile(`\b(dial|read|write|proxyconnect|socks connect) (tcp|udp)[46]?( [^ ]+)?: |\blookup [^ ]+( on [^ ]+)?: `)
 
 // httpStatus is the status of an error that came before any event: a provider's own passes through.
 func httpStatus(err error) int {
