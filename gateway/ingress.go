@@ -55,17 +55,17 @@ func (c *call) answerIngress() {
 		return
 	}
 	x.ledger()
-	switch {
-	case asked.Counts():
+	if asked.Counts() {
 		x.count()
-	case asked.Streams():
-		c.begin()
-		c.out = newEventWriter(c.w, c.state.config.KeepAlive, ingressEncoder{x})
-		c.copy(x.stream())
-	default:
-		c.begin()
-		x.whole()
+		return
 	}
+	c.begin()
+	if asked.Streams() {
+		c.out = newEventWriter(c.w, c.state.config.KeepAlive, ingressEncoder{x})
+	} else {
+		c.out = newEventWriter(c.w, 0, wholeEncoder{ingressEncoder{x}})
+	}
+	c.copy(x.stream())
 }
 
 // begin counts a request that goes to a provider.
@@ -458,39 +458,6 @@ func headerText(text string) string {
 	}, text)
 }
 
-// whole answers a request that does not stream.
-func (x *exchange) whole() {
-	ctx := x.r.Context()
-	for event, err := range x.stream() {
-		switch {
-		case err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), ingress.ErrShutdown):
-			x.err = err
-			x.outcome = outcomeDisconnect
-			x.counted.Disconnect()
-		case err != nil:
-			if errors.Is(context.Cause(ctx), ingress.ErrShutdown) {
-				err = ingress.ErrShutdown
-			}
-			x.fail(err)
-			x.outcome = "failure"
-			x.counted.Fail(x.redact(err.Error()))
-		case event.Type == mmsp.EventStop:
-			x.counted.FirstEvent()
-			x.json(http.StatusOK, x.asked.Whole(nil, &x.answer))
-			x.succeeded(event.Usage)
-		default:
-			x.counted.FirstEvent()
-		}
-		if x.outcome != "" {
-			return
-		}
-	}
-	err := &mmsp.IncompleteStreamError{Client: x.row.client.Provider().Class(), Reason: "it has no stop"}
-	x.fail(err)
-	x.outcome = "failure"
-	x.counted.Fail(err.Error())
-}
-
 // ingressEncoder writes a stream as the caller's protocol has it.
 type ingressEncoder struct{ *exchange }
 
@@ -504,4 +471,15 @@ func (e ingressEncoder) Stop(dst []byte, _ *mmsp.Event) []byte { return e.asked.
 
 func (e ingressEncoder) Fail(dst []byte, err error) []byte {
 	return e.asked.Fail(dst, e.problem(err))
+}
+
+// wholeEncoder writes an answer in one piece, at its end.
+type wholeEncoder struct{ ingressEncoder }
+
+func (wholeEncoder) ContentType() string                    { return "application/json" }
+func (wholeEncoder) Event(dst []byte, _ *mmsp.Event) []byte { return dst }
+func (e wholeEncoder) Stop(dst []byte, _ *mmsp.Event) []byte {
+	dst = e.asked.Whole(dst, &e.answer)
+	e.w.Header().Set("Content-Length", strconv.Itoa(len(dst)))
+	return dst
 }

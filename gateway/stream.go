@@ -272,7 +272,7 @@ func (p publicEncoder) Fail(dst []byte, err error) []byte {
 	return append(dst, "\n\ndata: [DONE]\n\n"...)
 }
 
-// eventWriter writes a stream. Events that are ready together go out together, and nothing waits when nothing more is
+// eventWriter writes an answer. Events that are ready together go out together, and nothing waits when nothing more is
 // ready. While the model is silent a heartbeat keeps the connection alive.
 type eventWriter struct {
 	encoder   encoder
@@ -335,8 +335,10 @@ func (o *eventWriter) flush() {
 	o.started = true
 	h := o.w.Header()
 	h.Set("Content-Type", o.encoder.ContentType())
-	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no")
+	if h.Get("Content-Length") == "" { // a stream
+		h.Set("Cache-Control", "no-cache")
+		h.Set("X-Accel-Buffering", "no")
+	}
 	o.w.WriteHeader(http.StatusOK)
 	// The first write takes 4 kB of stack for the header. A slow stream would keep what it once needed, so that the
 	// write has a stack of its own.
