@@ -17,7 +17,6 @@ import (
 	"github.com/prism-shadow/mmsp-go/gateway/metrics"
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
-	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 	"github.com/prism-shadow/mmsp-go/internal/tokens"
 	"github.com/prism-shadow/mmsp-go/internal/upstream"
 )
@@ -76,39 +75,16 @@ func (c *call) begin() {
 
 // acceptIngress reads the request and finds the row that answers. A request that cannot be is answered, and not ok.
 func (c *call) acceptIngress() (asked ingress.Call, ok bool) {
-	if c.draining.Load() {
-		c.w.Header().Set("Connection", "close")
-		c.fail(ingress.ErrShutdown)
+	body, ok := c.acceptBody()
+	if !ok {
 		return nil, false
 	}
-	body, err := c.body()
-	if err == nil {
-		err = jsonscan.CheckDepth(body, c.state.config.Limits.MaxDepth)
-		if err != nil {
-			err = ingress.Invalid("", "the body is not acceptable JSON: "+err.Error())
-		}
-	}
-	if err == nil {
-		asked, err = c.protocol.Parse(c.r, body)
-	}
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		c.w.Header().Set("Connection", "close")
-		c.fail(err)
-		return nil, false
-	case err != nil:
+	asked, err := c.protocol.Parse(c.r, body)
+	if err != nil {
 		c.refuse(metrics.InvalidRequest, err)
 		return nil, false
 	}
-	c.model = asked.Model()
-	row, ok := c.state.row(c.model)
-	if !ok {
-		c.refuse(metrics.UnknownModel, unknownModel(c.model, listOf(c.protocol)))
-		return nil, false
-	}
-	c.row = row
-	return asked, true
+	return asked, c.find(asked.Model())
 }
 
 // fits refuses to ask a model for what it does not make. Of the models of another MMSP server nothing is known here.

@@ -121,7 +121,7 @@ func (c *call) route(e *endpoint) {
 
 // listOf is the route that lists models in the form of a protocol.
 func listOf(p ingress.Protocol) string {
-	if p.Name() == carry.GenerateContent {
+	if p != nil && p.Name() == carry.GenerateContent {
 		return "/v1beta/models"
 	}
 	return "/v1/models"

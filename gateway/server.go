@@ -330,6 +330,10 @@ var requestIDForm = regexp.MustCompile(`^[!-~]{1,256}$`)
 
 // errorJSON is an error as it travels.
 func (c *call) errorJSON(err error) []byte {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		err = &mmsp.InvalidRequestError{Message: ingress.Explain(err).Message}
+	}
 	return []byte(c.redact(string(mmsp.AppendErrorJSON(nil, err))))
 }
 

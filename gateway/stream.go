@@ -52,28 +52,48 @@ func (c *call) stream() {
 	}
 }
 
-// accept reads the request and finds its row. A request that cannot be is answered, and not ok.
-func (c *call) accept() (messages []mmsp.Message, config *mmsp.Config, ok bool) {
+// acceptBody reads the request's body. A request that has none to be read is answered, and not ok.
+func (c *call) acceptBody() (body []byte, ok bool) {
 	if c.draining.Load() {
 		c.w.Header().Set("Connection", "close")
 		c.fail(ingress.ErrShutdown)
-		return nil, nil, false
+		return nil, false
 	}
 	body, err := c.body()
-	if depth := c.state.config.Limits.MaxDepth; err == nil && depth < jsonscan.MaxDepth { // else the reader of the request checks it
+	// The reader of this server's own requests checks them as far as jsonscan.MaxDepth.
+	if depth := c.state.config.Limits.MaxDepth; err == nil && (c.protocol != nil || depth < jsonscan.MaxDepth) {
 		if err = jsonscan.CheckDepth(body, depth); err != nil {
 			err = &mmsp.InvalidRequestError{Message: "the body is not acceptable JSON: " + err.Error()}
 		}
 	}
-	if err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
-			c.err = err
-			c.w.Header().Set("Connection", "close")
-			c.json(http.StatusRequestEntityTooLarge, mmsp.AppendErrorJSON(nil, &mmsp.InvalidRequestError{Message: fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit)}))
-			return nil, nil, false
-		}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		c.w.Header().Set("Connection", "close")
+		c.fail(err)
+		return nil, false
+	case err != nil:
 		c.refuse(metrics.InvalidRequest, err)
+		return nil, false
+	}
+	return body, true
+}
+
+// find finds the row of a model. Where there is none, the request is answered, and not ok.
+func (c *call) find(model string) (ok bool) {
+	row, ok := c.state.row(model)
+	if !ok {
+		c.refuse(metrics.UnknownModel, unknownModel(model, listOf(c.protocol)))
+		return false
+	}
+	c.model, c.row = model, row
+	return true
+}
+
+// accept reads the request and finds its row. A request that cannot be is answered, and not ok.
+func (c *call) accept() (messages []mmsp.Message, config *mmsp.Config, ok bool) {
+	body, ok := c.acceptBody()
+	if !ok {
 		return nil, nil, false
 	}
 	request, err := mmsp.ParseStreamRequest(body)
@@ -81,14 +101,11 @@ func (c *call) accept() (messages []mmsp.Message, config *mmsp.Config, ok bool) 
 		c.refuse(metrics.InvalidRequest, err)
 		return nil, nil, false
 	}
-	row, ok := c.state.row(request.Model)
-	if !ok {
-		c.refuse(metrics.UnknownModel, unknownModel(request.Model, "/v1/models"))
+	if !c.find(request.Model) {
 		return nil, nil, false
 	}
-	c.model, c.row = request.Model, row
-	messages, err = mmsp.ParseMessages(request.Messages, row.relay)
-	if err == nil && !row.relay {
+	messages, err = mmsp.ParseMessages(request.Messages, c.row.relay)
+	if err == nil && !c.row.relay {
 		messages = mmsp.NormalizeLegacy(messages)
 		err = mmsp.Validate(messages)
 	}
