@@ -550,6 +550,30 @@ func TestLossIsToldBeforeHeartbeats(t *testing.T) {
 	}
 }
 
+// TestLossOfAnotherServer: what another MMSP server's client refuses is let go of when that server says so.
+func TestLossOfAnotherServer(t *testing.T) {
+	t.Parallel()
+	inner := start(t, table(chat(t, "m", func(w http.ResponseWriter, _ *http.Request) { flushes(w, chatDelta+chatEnd) })))
+	relay := config.Model{ServerModelID: "m", ModelID: "m", ClientType: "mmsp", BaseURL: inner.url + "/v1"}
+	strict := relay
+	strict.ServerModelID, strict.Strict = "strict", true
+	s := start(t, everywhere(table(relay, strict)))
+	for _, tt := range []struct {
+		model, dropped string
+		status         int
+	}{{"m", "container, top_k", 200}, {"strict", "", 400}} {
+		for _, stream := range []bool{false, true} {
+			body := strings.Replace(messagesDialect.body(tt.model, "hi", stream), "{", `{"top_k":5,`, 1)
+			if tt.model == "m" {
+				body = strings.Replace(body, "{", `{"container":"c",`, 1)
+			}
+			if got := s.send(s.request("POST", "/v1/messages", body)); got.status != tt.status || got.header.Get("X-Mmsp-Dropped") != tt.dropped {
+				t.Errorf("%s, stream %v: %d, dropped %q: %s", tt.model, stream, got.status, got.header.Get("X-Mmsp-Dropped"), got.body)
+			}
+		}
+	}
+}
+
 // TestUnknownFields: nothing is made of a field that nobody knows, and the log names it once for each protocol. What is known
 // and left alone is not among it.
 func TestUnknownFields(t *testing.T) {

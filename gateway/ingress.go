@@ -188,7 +188,7 @@ func (x *exchange) settle() error {
 	hi := []mmsp.Message{mmsp.UserMessage(mmsp.Text("hi"))}
 	for range maxRefusals {
 		var refused *mmsp.UnsupportedParameterError
-		if _, err := x.row.client.Provider().Prepare(x.context(), hi, &x.request.Config); !errors.As(err, &refused) {
+		if _, err := x.row.client.Provider().Prepare(x.context(), hi, light(x.request.Config)); !errors.As(err, &refused) {
 			return nil // any other error comes again with the messages
 		}
 		if err := x.drop(refused); err != nil {
@@ -196,6 +196,15 @@ func (x *exchange) settle() error {
 		}
 	}
 	return errInternal
+}
+
+// light returns a config without its bulk: it is not what clients refuse parameters for, and is long to write.
+func light(config mmsp.Config) *mmsp.Config {
+	config.SystemPrompt, config.Tools = nil, slices.Clone(config.Tools)
+	for i := range config.Tools {
+		config.Tools[i].Description, config.Tools[i].Parameters = "", nil
+	}
+	return &config
 }
 
 // drop lets go of a parameter that the client refused. Its error refuses the request.
