@@ -3,10 +3,12 @@ package gateway_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prism-shadow/mmsp-go/gateway/config"
 	"github.com/prism-shadow/mmsp-go/internal/wiregrammar"
@@ -498,6 +500,76 @@ func TestUnserved(t *testing.T) {
 		}
 		if got := ask("strict"); got.status != 400 || !strings.Contains(d.failure(t, got).message, lost) {
 			t.Errorf("%s, strict: %d %s", d.endpoint, got.status, got.body)
+		}
+	}
+}
+
+// TestLossIsToldBeforeHeartbeats: what the protocol and what the client let go of is named also where the provider is silent for
+// so long that a heartbeat begins the answer.
+func TestLossIsToldBeforeHeartbeats(t *testing.T) {
+	t.Parallel()
+	const every = 5 * time.Millisecond
+	slow := chat(t, "slow", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		time.Sleep(20 * every)
+		flushes(w, chatDelta+chatEnd)
+	})
+	strict := slow
+	strict.ServerModelID, strict.Strict = "strict", true
+	for _, keepAlive := range []time.Duration{0, every} {
+		c := everywhere(table(slow, strict))
+		c.KeepAlive = keepAlive
+		s := start(t, c)
+		for _, tt := range []struct {
+			model, asks, dropped string
+			status               int
+		}{
+			{"slow", ``, "", 200},
+			{"slow", `"container":"c",`, "container", 200},
+			{"slow", `"top_k":5,`, "top_k", 200},
+			{"slow", `"top_k":5,"container":"c",`, "container, top_k", 200},
+			{"strict", `"top_k":5,`, "", 400},
+		} {
+			for path, body := range map[string]string{
+				"/v1/messages":              `"max_tokens":9,"stream":true,`,
+				"/v1/messages?whole":        `"max_tokens":9,`,
+				"/v1/messages/count_tokens": ``,
+			} {
+				got := s.send(s.request("POST", path, `{"model":"`+tt.model+`",`+tt.asks+body+`"messages":[{"role":"user","content":"hi"}]}`))
+				if got.status != tt.status || got.header.Get("X-Mmsp-Dropped") != tt.dropped {
+					t.Errorf("%s, %s, heartbeats every %v: %d, dropped %q", path, tt.asks, keepAlive, got.status, got.header.Get("X-Mmsp-Dropped"))
+				}
+				if beats := keepAlive > 0 && path == "/v1/messages" && tt.status == 200; beats != strings.Contains(got.body, "event: ping") {
+					t.Errorf("%s, heartbeats every %v: %s", path, keepAlive, got.body)
+				}
+			}
+		}
+		if m := s.metrics(); m.Failures != 0 || m.Refused.InvalidRequest != 3 {
+			t.Errorf("%+v, %+v", m.Counts, m.Refused)
+		}
+	}
+}
+
+// TestLossOfAnotherServer: what another MMSP server's client refuses is let go of when that server says so.
+func TestLossOfAnotherServer(t *testing.T) {
+	t.Parallel()
+	inner := start(t, table(chat(t, "m", func(w http.ResponseWriter, _ *http.Request) { flushes(w, chatDelta+chatEnd) })))
+	relay := config.Model{ServerModelID: "m", ModelID: "m", ClientType: "mmsp", BaseURL: inner.url + "/v1"}
+	strict := relay
+	strict.ServerModelID, strict.Strict = "strict", true
+	s := start(t, everywhere(table(relay, strict)))
+	for _, tt := range []struct {
+		model, dropped string
+		status         int
+	}{{"m", "container, top_k", 200}, {"strict", "", 400}} {
+		for _, stream := range []bool{false, true} {
+			body := strings.Replace(messagesDialect.body(tt.model, "hi", stream), "{", `{"top_k":5,`, 1)
+			if tt.model == "m" {
+				body = strings.Replace(body, "{", `{"container":"c",`, 1)
+			}
+			if got := s.send(s.request("POST", "/v1/messages", body)); got.status != tt.status || got.header.Get("X-Mmsp-Dropped") != tt.dropped {
+				t.Errorf("%s, stream %v: %d, dropped %q: %s", tt.model, stream, got.status, got.header.Get("X-Mmsp-Dropped"), got.body)
+			}
 		}
 	}
 }

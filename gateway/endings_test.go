@@ -402,6 +402,26 @@ func TestShutdownInDialects(t *testing.T) {
 		}
 	}
 	<-s.ended
+	// It is nobody's failure, in one piece or not.
+	if n := len(text.with("outcome=cancelled")); n != running {
+		t.Errorf("%d of %d are logged as cancelled", n, running)
+	}
+}
+
+// TestHeadersOfOnePiece: an answer in one piece says its length, and is no stream to proxies.
+func TestHeadersOfOnePiece(t *testing.T) {
+	t.Parallel()
+	s := start(t, everywhere(table()), own("m", plays(nil, thinks("Hm"), says("Hey"), stops)))
+	for i := range dialects {
+		d := &dialects[i]
+		for _, stream := range []bool{false, true} {
+			h := d.ask(s, "m", "hi", stream).header
+			whole := h.Get("Content-Type") == "application/json" && h.Get("Content-Length") != "" && h.Get("X-Accel-Buffering") == ""
+			if whole == stream {
+				t.Errorf("%s, stream %v: %v", d.endpoint, stream, h)
+			}
+		}
+	}
 }
 
 // TestCuts: the answers of every protocol of providers that break off are told as broken in every dialect.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/fetch"
 )
 
@@ -24,11 +25,11 @@ func TestFilesTakeTooLong(t *testing.T) {
 	}{
 		{"one file", 20 * time.Millisecond, time.Hour, false, "file " + server.URL + ": no complete answer within 20ms"},
 		{"all files", time.Hour, 20 * time.Millisecond, false, "the files of the request did not come within 1m0s"},
-		{"the server", time.Hour, time.Hour, true, errShutdown.Error()},
+		{"the server", time.Hour, time.Hour, true, ingress.ErrShutdown.Error()},
 	} {
 		ctx, stop := context.WithCancelCause(t.Context())
 		if c.shutsDown {
-			time.AfterFunc(20*time.Millisecond, func() { stop(errShutdown) })
+			time.AfterFunc(20*time.Millisecond, func() { stop(ingress.ErrShutdown) })
 		}
 		f := &files{
 			fetcher: fetch.New(fetch.Options{AllowPrivate: true, Timeout: c.one}), limit: 1, until: time.Now().Add(c.all),
@@ -38,7 +39,7 @@ func TestFilesTakeTooLong(t *testing.T) {
 		if !errors.As(err, &invalid) {
 			invalid = &mmsp.InvalidRequestError{Message: err.Error()}
 		}
-		if invalid.Message != c.want || (invalid.Param == "input[0]") == c.shutsDown || errors.Is(err, errShutdown) != c.shutsDown {
+		if invalid.Message != c.want || (invalid.Param == "input[0]") == c.shutsDown || errors.Is(err, ingress.ErrShutdown) != c.shutsDown {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		stop(nil)

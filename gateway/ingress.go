@@ -17,7 +17,6 @@ import (
 	"github.com/prism-shadow/mmsp-go/gateway/metrics"
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
-	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 	"github.com/prism-shadow/mmsp-go/internal/tokens"
 	"github.com/prism-shadow/mmsp-go/internal/upstream"
 )
@@ -39,7 +38,7 @@ func (c *call) answerIngress() {
 		err = c.fits(request)
 	}
 	switch {
-	case errors.Is(err, errShutdown):
+	case errors.Is(err, ingress.ErrShutdown):
 		c.fail(err)
 		return
 	case errors.Is(err, context.Canceled): // the caller left while a file was fetched
@@ -54,17 +53,18 @@ func (c *call) answerIngress() {
 		c.refuse(metrics.InvalidRequest, err)
 		return
 	}
-	switch {
-	case asked.Counts():
+	x.ledger()
+	if asked.Counts() {
 		x.count()
-	case asked.Streams():
-		c.begin()
-		c.out = newEventWriter(c.w, c.state.config.KeepAlive, ingressEncoder{x})
-		c.copy(x.stream())
-	default:
-		c.begin()
-		x.whole()
+		return
 	}
+	c.begin()
+	if asked.Streams() {
+		c.out = newEventWriter(c.w, c.state.config.KeepAlive, ingressEncoder{x})
+	} else {
+		c.out = newEventWriter(c.w, 0, wholeEncoder{ingressEncoder{x}})
+	}
+	c.copy(x.stream())
 }
 
 // begin counts a request that goes to a provider.
@@ -75,39 +75,16 @@ func (c *call) begin() {
 
 // acceptIngress reads the request and finds the row that answers. A request that cannot be is answered, and not ok.
 func (c *call) acceptIngress() (asked ingress.Call, ok bool) {
-	if c.draining.Load() {
-		c.w.Header().Set("Connection", "close")
-		c.fail(ingress.ErrShutdown)
+	body, ok := c.acceptBody()
+	if !ok {
 		return nil, false
 	}
-	body, err := c.body()
-	if err == nil {
-		err = jsonscan.CheckDepth(body, c.state.config.Limits.MaxDepth)
-		if err != nil {
-			err = ingress.Invalid("", "the body is not acceptable JSON: "+err.Error())
-		}
-	}
-	if err == nil {
-		asked, err = c.protocol.Parse(c.r, body)
-	}
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		c.w.Header().Set("Connection", "close")
-		c.fail(err)
-		return nil, false
-	case err != nil:
+	asked, err := c.protocol.Parse(c.r, body)
+	if err != nil {
 		c.refuse(metrics.InvalidRequest, err)
 		return nil, false
 	}
-	c.model = asked.Model()
-	row, ok := c.state.row(c.model)
-	if !ok {
-		c.refuse(metrics.UnknownModel, unknownModel(c.model, listOf(c.protocol)))
-		return nil, false
-	}
-	c.row = row
-	return asked, true
+	return asked, c.find(asked.Model())
 }
 
 // fits refuses to ask a model for what it does not make. Of the models of another MMSP server nothing is known here.
@@ -196,7 +173,54 @@ func (x *exchange) prepare() error {
 	orderResults(r)
 	x.words.in(r, known)
 	r.Messages = mmsp.NormalizeLegacy(r.Messages)
-	return x.located(mmsp.Validate(r.Messages))
+	if err := mmsp.Validate(r.Messages); err != nil {
+		return x.located(err)
+	}
+	return x.settle()
+}
+
+// settle lets go of what the client refuses, which no client does because of messages: before a heartbeat begins the answer,
+// the caller can still be told. What another MMSP server refuses is not known before it answers.
+func (x *exchange) settle() error {
+	if x.row.relay {
+		return nil
+	}
+	hi := []mmsp.Message{mmsp.UserMessage(mmsp.Text("hi"))}
+	for range maxRefusals {
+		var refused *mmsp.UnsupportedParameterError
+		if _, err := x.row.client.Provider().Prepare(x.context(), hi, light(x.request.Config)); !errors.As(err, &refused) {
+			return nil // any other error comes again with the messages
+		}
+		if err := x.drop(refused); err != nil {
+			return err
+		}
+	}
+	return errInternal
+}
+
+// light returns a config without its bulk: it is not what clients refuse parameters for, and is long to write.
+func light(config mmsp.Config) *mmsp.Config {
+	config.SystemPrompt, config.Tools = nil, slices.Clone(config.Tools)
+	for i := range config.Tools {
+		config.Tools[i].Description, config.Tools[i].Parameters = "", nil
+	}
+	return &config
+}
+
+// drop lets go of a parameter that the client refused. Its error refuses the request.
+func (x *exchange) drop(refused *mmsp.UnsupportedParameterError) error {
+	dropped, ok := letGo(&x.request.Config, refused.Parameter, x.row.peer.Protocol)
+	switch {
+	case !ok:
+		return x.located(refused)
+	case dropped == "":
+		return nil
+	}
+	if err := x.strict([]string{dropped}); err != nil {
+		return err
+	}
+	x.dropped = append(x.dropped, dropped)
+	return nil
 }
 
 // leaveThinking leaves out the thinking of other models: what is void, and what nothing proves to be of the model that is
@@ -276,15 +300,14 @@ func (x *exchange) context() context.Context {
 // maxRefusals is more than there are parameters that a client can refuse.
 const maxRefusals = 32
 
-// stream is the public stream in the caller's terms. Parameters that the client refuses are let go of before anything is
-// sent; a turn of nothing is a turn; what the caller's protocol would lose is kept before the stop goes out.
+// stream is the public stream in the caller's terms. Parameters that another MMSP server refuses are let go of; a turn of
+// nothing is a turn; what the caller's protocol would lose is kept before the stop goes out.
 func (x *exchange) stream() iter.Seq2[mmsp.Event, error] {
 	return func(yield func(mmsp.Event, error) bool) {
-		config := x.request.Config
 		for range maxRefusals {
 			var refused *mmsp.UnsupportedParameterError
 			begun := false
-			for event, err := range x.row.client.StreamingResponse(x.context(), x.request.Messages, &config) {
+			for event, err := range x.row.client.StreamingResponse(x.context(), x.request.Messages, &x.request.Config) {
 				if err != nil {
 					err = fromRelay(err)
 				}
@@ -292,7 +315,6 @@ func (x *exchange) stream() iter.Seq2[mmsp.Event, error] {
 					if begun = true; errors.As(err, &refused) {
 						break
 					}
-					x.ledger()
 				}
 				if err != nil {
 					x.fails(err, yield)
@@ -305,18 +327,11 @@ func (x *exchange) stream() iter.Seq2[mmsp.Event, error] {
 			if refused == nil {
 				return
 			}
-			dropped, ok := letGo(&config, refused.Parameter, x.row.peer.Protocol)
-			if !ok {
-				yield(mmsp.Event{}, x.located(refused))
+			if err := x.drop(refused); err != nil {
+				yield(mmsp.Event{}, err)
 				return
 			}
-			if dropped != "" {
-				if err := x.strict([]string{dropped}); err != nil {
-					yield(mmsp.Event{}, err)
-					return
-				}
-				x.dropped = append(x.dropped, dropped)
-			}
+			x.ledger()
 		}
 		yield(mmsp.Event{}, errInternal)
 	}
@@ -399,22 +414,10 @@ func (x *exchange) stop(event *mmsp.Event, yield func(mmsp.Event, error) bool) {
 // count answers how many tokens the request costs as input: by the provider's own counter, else by an estimate.
 func (x *exchange) count() {
 	var operation *mmsp.UnsupportedOperationError
-	config := x.request.Config
-	var n int64
-	var err error
-	for range maxRefusals {
-		n, err = x.row.client.CountTokens(x.context(), x.request.Messages, &config)
-		var refused *mmsp.UnsupportedParameterError
-		if !errors.As(err, &refused) {
-			break
-		}
-		if _, ok := letGo(&config, refused.Parameter, x.row.peer.Protocol); !ok {
-			break
-		}
-	}
+	n, err := x.row.client.CountTokens(x.context(), x.request.Messages, &x.request.Config)
 	switch {
 	case errors.As(err, &operation):
-		n = tokens.Estimate(x.request.Messages, &config, x.row.peer.Model)
+		n = tokens.Estimate(x.request.Messages, &x.request.Config, x.row.peer.Model)
 		x.w.Header().Set("X-Mmsp-Token-Count", "estimated")
 	case err != nil:
 		x.fail(x.located(err))
@@ -423,12 +426,10 @@ func (x *exchange) count() {
 	x.json(http.StatusOK, x.asked.Count(nil, n))
 }
 
-// ledger tells the caller what of the request no provider was asked for.
+// ledger tells the caller what of the request no provider is asked for, unless a heartbeat has begun the answer.
 func (x *exchange) ledger() {
-	if len(x.dropped) > 0 {
-		list := strings.Join(x.dropped, ", ")
+	if list := strings.Join(x.dropped, ", "); list != "" {
 		x.out.sync(func() { x.w.Header().Set("X-Mmsp-Dropped", headerText(list[:min(len(list), 1024)])) })
-		x.dropped = nil
 	}
 }
 
@@ -440,39 +441,6 @@ func headerText(text string) string {
 		}
 		return r
 	}, text)
-}
-
-// whole answers a request that does not stream.
-func (x *exchange) whole() {
-	ctx := x.r.Context()
-	for event, err := range x.stream() {
-		switch {
-		case err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), errShutdown):
-			x.err = err
-			x.outcome = outcomeDisconnect
-			x.counted.Disconnect()
-		case err != nil:
-			if errors.Is(context.Cause(ctx), errShutdown) {
-				err = errShutdown
-			}
-			x.fail(err)
-			x.outcome = "failure"
-			x.counted.Fail(x.redact(err.Error()))
-		case event.Type == mmsp.EventStop:
-			x.counted.FirstEvent()
-			x.json(http.StatusOK, x.asked.Whole(nil, &x.answer))
-			x.succeeded(event.Usage)
-		default:
-			x.counted.FirstEvent()
-		}
-		if x.outcome != "" {
-			return
-		}
-	}
-	err := &mmsp.IncompleteStreamError{Client: x.row.client.Provider().Class(), Reason: "it has no stop"}
-	x.fail(err)
-	x.outcome = "failure"
-	x.counted.Fail(err.Error())
 }
 
 // ingressEncoder writes a stream as the caller's protocol has it.
@@ -488,4 +456,15 @@ func (e ingressEncoder) Stop(dst []byte, _ *mmsp.Event) []byte { return e.asked.
 
 func (e ingressEncoder) Fail(dst []byte, err error) []byte {
 	return e.asked.Fail(dst, e.problem(err))
+}
+
+// wholeEncoder writes an answer in one piece, at its end.
+type wholeEncoder struct{ ingressEncoder }
+
+func (wholeEncoder) ContentType() string                    { return "application/json" }
+func (wholeEncoder) Event(dst []byte, _ *mmsp.Event) []byte { return dst }
+func (e wholeEncoder) Stop(dst []byte, _ *mmsp.Event) []byte {
+	dst = e.asked.Whole(dst, &e.answer)
+	e.w.Header().Set("Content-Length", strconv.Itoa(len(dst)))
+	return dst
 }

@@ -13,10 +13,7 @@ import (
 // problem is an error as the caller of an ingress protocol is told of it.
 func (c *call) problem(err error) *ingress.Problem {
 	p := ingress.Explain(err)
-	switch {
-	case errors.Is(err, errShutdown):
-		p.Kind, p.Status = ingress.KindOverloaded, http.StatusServiceUnavailable
-	case errors.Is(err, errInternal):
+	if errors.Is(err, errInternal) {
 		p.Kind, p.Status, p.Final = ingress.KindInternal, http.StatusInternalServerError, true
 	}
 	p.RequestID = c.id

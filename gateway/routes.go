@@ -3,7 +3,6 @@ package gateway
 import (
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -89,12 +88,7 @@ func (e *endpoint) asks(path string) bool {
 
 // on reports whether the configuration switches the endpoint on.
 func (e *endpoint) on(c *config.Config) bool {
-	for field, value := range reflect.ValueOf(c.HTTP.Endpoints).Fields() {
-		if field.Tag.Get("yaml") == e.name {
-			return value.Interface().(config.Endpoint).Enabled
-		}
-	}
-	return false
+	return slices.Contains(c.HTTP.Endpoints.Enabled(), e.name)
 }
 
 // route answers a request to a route of the endpoint, whose caller may call.
@@ -127,7 +121,7 @@ func (c *call) route(e *endpoint) {
 
 // listOf is the route that lists models in the form of a protocol.
 func listOf(p ingress.Protocol) string {
-	if p.Name() == carry.GenerateContent {
+	if p != nil && p.Name() == carry.GenerateContent {
 		return "/v1beta/models"
 	}
 	return "/v1/models"

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -161,6 +163,54 @@ func TestSecrets(t *testing.T) {
 			}
 			t.Errorf("%s hold canary%.60s", what, after)
 			rest = after
+		}
+	}
+}
+
+// TestPlaces: callers are not told where a provider stands, by whatever goes wrong there. The log tells.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	t.Cleanup(secure.Close)
+	port := secure.URL[strings.LastIndexByte(secure.URL, ':')+1:]
+	repeats := chat(t, "", func(w http.ResponseWriter, r *http.Request) {
+		host, _, _ := net.SplitHostPort(r.Host)
+		w.WriteHeader(400)
+		fmt.Fprintf(w, `{"error":{"message":"no such thing at %s, which is http:\/\/%s\/v1","code":"at_%s"}}`, host, r.Host, host)
+	})
+	for _, tt := range []struct {
+		name, url string
+		hidden    []string // of what the log says
+		told      string
+	}{
+		{"a certificate of others", "https://localhost:" + port, []string{"localhost", "example.com"}, "certificate"},
+		{"a certificate of nobody's", secure.URL, []string{"unknown authority"}, "certificate"},
+		{"no such host", "http://nowhere.invalid", []string{"nowhere.invalid"}, "no answer"},
+		{"nobody there", "http://127.0.0.1:1", []string{"127.0.0.1"}, "connection refused"},
+		{"one that says where it is", repeats.BaseURL, []string{"127.0.0.1"}, "no such thing at"},
+		{"no TLS", strings.Replace(repeats.BaseURL, "http:", "https:", 1), nil, "TLS handshake"},
+	} {
+		s := start(t, everywhere(table(chatRow("m", tt.url))))
+		answers := []answer{s.ask("m")}
+		for i := range dialects {
+			answers = append(answers, dialects[i].ask(s, "m", "hi", false), dialects[i].ask(s, "m", "hi", true))
+		}
+		for _, got := range answers {
+			text := fmt.Sprint(got.header, got.body)
+			if got.status < 400 || !strings.Contains(text, tt.told) || strings.Contains(text, port) || strings.Contains(text, "127.0.0.1") {
+				t.Errorf("%s: %d %s", tt.name, got.status, text)
+			}
+			for _, hidden := range tt.hidden {
+				if strings.Contains(text, hidden) {
+					t.Errorf("%s: %s", tt.name, text)
+				}
+			}
+		}
+		for _, hidden := range tt.hidden {
+			if lines := s.text.with(hidden); len(lines) != len(answers) {
+				t.Errorf("%s: %d lines of the log tell of %s", tt.name, len(lines), hidden)
+			}
 		}
 	}
 }

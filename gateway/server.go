@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,12 +53,8 @@ type Server struct {
 // maxStoreBytes bounds the memory that the store takes.
 const maxStoreBytes = 256 << 20
 
-var (
-	// errShutdown ends the streams that outlive the drain, and answers those that come during it.
-	errShutdown = ingress.ErrShutdown
-	// errInternal is what a caller is told of a panic.
-	errInternal = errors.New("internal error; the server's log says more under the id of this request")
-)
+// errInternal is what a caller is told of a panic.
+var errInternal = errors.New("internal error; the server's log says more under the id of this request")
 
 // Own is a row that a program adds to the models table: a client that it built itself, of its own Provider perhaps.
 type Own struct {
@@ -163,7 +160,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, drain time.Du
 		<-failed
 	}
 	// End what still runs, honestly, and give the last words a moment to go out.
-	s.stop(errShutdown)
+	s.stop(ingress.ErrShutdown)
 	limit, stop := context.WithTimeout(context.Background(), time.Second)
 	if server.Shutdown(limit) != nil {
 		err = errors.Join(err, server.Close())
@@ -335,6 +332,10 @@ var requestIDForm = regexp.MustCompile(`^[!-~]{1,256}$`)
 
 // errorJSON is an error as it travels.
 func (c *call) errorJSON(err error) []byte {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		err = &mmsp.InvalidRequestError{Message: ingress.Explain(err).Message}
+	}
 	return []byte(c.redact(string(mmsp.AppendErrorJSON(nil, err))))
 }
 
@@ -348,10 +349,18 @@ func (c *call) withoutSecrets(text string) string {
 
 // redact makes a text fit for callers: without secrets, and without where the provider stands, which errors of the network tell.
 func (c *call) redact(text string) string {
-	return addresses.ReplaceAllString(c.withoutSecrets(text), "")
+	var certificate *tls.CertificateVerificationError
+	if errors.As(c.err, &certificate) { // names whom it is of
+		text = redactor([]string{certificate.Err.Error()}).Replace(text)
+	}
+	text = addresses.ReplaceAllString(c.withoutSecrets(text), "")
+	if c.row == nil {
+		return text
+	}
+	return c.row.places.Replace(text)
 }
 
-var addresses = regexp.MustCompile(`\b(dial|read|write|proxyconnect) (tcp|udp)[46]?( [^ ]+)?: |\blookup [^ ]+( on [^ ]+)?: `)
+var addresses = regexp.MustCompile(`\b(dial|read|write|proxyconnect|socks connect) (tcp|udp)[46]?( [^ ]+)?: |\blookup [^ ]+( on [^ ]+)?: `)
 
 // httpStatus is the status of an error that came before any event: a provider's own passes through.
 func httpStatus(err error) int {
@@ -360,8 +369,6 @@ func httpStatus(err error) int {
 	switch {
 	case errors.Is(err, errInternal):
 		return http.StatusInternalServerError
-	case errors.Is(err, errShutdown):
-		return http.StatusServiceUnavailable
 	case !errors.As(err, &upstream):
 		return ingress.Explain(err).Status
 	case upstream.Status >= 400 && upstream.Status < 600:

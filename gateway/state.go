@@ -49,7 +49,8 @@ type row struct {
 	strict  bool   // what the client cannot take is refused, not let go of
 	relay   bool   // another MMSP server: messages are not judged here
 	secrets *strings.Replacer
-	context int64 // tokens that the model takes; 0: the registry does not know
+	places  *strings.Replacer // takes out the host, where callers are told of the provider
+	context int64             // tokens that the model takes; 0: the registry does not know
 }
 
 // TableError says which rows of the models table cannot be served.
@@ -151,18 +152,18 @@ func classOf(host string) string {
 	return "host-" + hex.EncodeToString(sum[:5])
 }
 
-// askedHost returns the host that a client asks, which it may name as the issuer of its proofs; "" where it cannot be told.
-func askedHost(client *mmsp.Client) string {
+// askedURL returns what a client asks: its host may be the issuer of the client's proofs. It is empty where it cannot be told.
+func askedURL(client *mmsp.Client) *url.URL {
 	hi := []mmsp.Message{mmsp.UserMessage(mmsp.Text("hi"))}
 	request, err := client.Provider().Prepare(context.Background(), hi, &mmsp.Config{})
 	if err != nil || request == nil {
-		return ""
+		return &url.URL{}
 	}
 	address, err := url.Parse(request.URL)
 	if err != nil {
-		return ""
+		return &url.URL{}
 	}
-	return strings.ToLower(address.Host)
+	return address
 }
 
 // contextOf returns how many tokens the model of a peer takes, as the registry has it for the peer's endpoint.
@@ -196,10 +197,17 @@ func (s *state) add(id string, client *mmsp.Client, peer carry.Peer, strict bool
 func newRow(counted string, client *mmsp.Client, peer carry.Peer, secrets []string) *row {
 	_, relay := client.Provider().(mmsp.Forwarder)
 	r := &row{counted: counted, client: client, peer: peer, relay: relay, secrets: redactor(secrets), context: contextOf(peer)}
+	address := &url.URL{}
 	if peer.ClientType != "" {
-		r.host = askedHost(client)
+		address = askedURL(client)
 	}
+	r.host, r.places = strings.ToLower(address.Host), redactor(placesOf(address))
 	return r
+}
+
+// placesOf returns the spellings of an address's host, but not the bare name of a machine: texts use such words for more.
+func placesOf(address *url.URL) []string {
+	return slices.DeleteFunc([]string{address.Host, address.Hostname()}, func(host string) bool { return !strings.ContainsAny(host, ".:") })
 }
 
 // secretsOf returns what of a row must not be seen.

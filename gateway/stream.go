@@ -52,28 +52,48 @@ func (c *call) stream() {
 	}
 }
 
-// accept reads the request and finds its row. A request that cannot be is answered, and not ok.
-func (c *call) accept() (messages []mmsp.Message, config *mmsp.Config, ok bool) {
+// acceptBody reads the request's body. A request that has none to be read is answered, and not ok.
+func (c *call) acceptBody() (body []byte, ok bool) {
 	if c.draining.Load() {
 		c.w.Header().Set("Connection", "close")
-		c.fail(errShutdown)
-		return nil, nil, false
+		c.fail(ingress.ErrShutdown)
+		return nil, false
 	}
 	body, err := c.body()
-	if depth := c.state.config.Limits.MaxDepth; err == nil && depth < jsonscan.MaxDepth { // else the reader of the request checks it
+	// The reader of this server's own requests checks them as far as jsonscan.MaxDepth.
+	if depth := c.state.config.Limits.MaxDepth; err == nil && (c.protocol != nil || depth < jsonscan.MaxDepth) {
 		if err = jsonscan.CheckDepth(body, depth); err != nil {
 			err = &mmsp.InvalidRequestError{Message: "the body is not acceptable JSON: " + err.Error()}
 		}
 	}
-	if err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
-			c.err = err
-			c.w.Header().Set("Connection", "close")
-			c.json(http.StatusRequestEntityTooLarge, mmsp.AppendErrorJSON(nil, &mmsp.InvalidRequestError{Message: fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit)}))
-			return nil, nil, false
-		}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		c.w.Header().Set("Connection", "close")
+		c.fail(err)
+		return nil, false
+	case err != nil:
 		c.refuse(metrics.InvalidRequest, err)
+		return nil, false
+	}
+	return body, true
+}
+
+// find finds the row of a model. Where there is none, the request is answered, and not ok.
+func (c *call) find(model string) (ok bool) {
+	row, ok := c.state.row(model)
+	if !ok {
+		c.refuse(metrics.UnknownModel, unknownModel(model, listOf(c.protocol)))
+		return false
+	}
+	c.model, c.row = model, row
+	return true
+}
+
+// accept reads the request and finds its row. A request that cannot be is answered, and not ok.
+func (c *call) accept() (messages []mmsp.Message, config *mmsp.Config, ok bool) {
+	body, ok := c.acceptBody()
+	if !ok {
 		return nil, nil, false
 	}
 	request, err := mmsp.ParseStreamRequest(body)
@@ -81,14 +101,11 @@ func (c *call) accept() (messages []mmsp.Message, config *mmsp.Config, ok bool) 
 		c.refuse(metrics.InvalidRequest, err)
 		return nil, nil, false
 	}
-	row, ok := c.state.row(request.Model)
-	if !ok {
-		c.refuse(metrics.UnknownModel, unknownModel(request.Model, "/v1/models"))
+	if !c.find(request.Model) {
 		return nil, nil, false
 	}
-	c.model, c.row = request.Model, row
-	messages, err = mmsp.ParseMessages(request.Messages, row.relay)
-	if err == nil && !row.relay {
+	messages, err = mmsp.ParseMessages(request.Messages, c.row.relay)
+	if err == nil && !c.row.relay {
 		messages = mmsp.NormalizeLegacy(messages)
 		err = mmsp.Validate(messages)
 	}
@@ -118,10 +135,10 @@ func (c *call) copy(stream iter.Seq2[mmsp.Event, error]) {
 			break // nothing belongs to a stream after its end
 		}
 		switch {
-		case err != nil && errors.Is(context.Cause(ctx), errShutdown):
-			c.end(errShutdown)
+		case err != nil && errors.Is(context.Cause(ctx), ingress.ErrShutdown):
+			c.end(ingress.ErrShutdown)
 			c.outcome = "cancelled"
-			c.counted.Fail(errShutdown.Error())
+			c.counted.Fail(ingress.ErrShutdown.Error())
 		case err != nil && ctx.Err() != nil:
 			c.err = err
 			c.disconnected()
@@ -272,7 +289,7 @@ func (p publicEncoder) Fail(dst []byte, err error) []byte {
 	return append(dst, "\n\ndata: [DONE]\n\n"...)
 }
 
-// eventWriter writes a stream. Events that are ready together go out together, and nothing waits when nothing more is
+// eventWriter writes an answer. Events that are ready together go out together, and nothing waits when nothing more is
 // ready. While the model is silent a heartbeat keeps the connection alive.
 type eventWriter struct {
 	encoder   encoder
@@ -335,8 +352,10 @@ func (o *eventWriter) flush() {
 	o.started = true
 	h := o.w.Header()
 	h.Set("Content-Type", o.encoder.ContentType())
-	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no")
+	if h.Get("Content-Length") == "" { // a stream
+		h.Set("Cache-Control", "no-cache")
+		h.Set("X-Accel-Buffering", "no")
+	}
 	o.w.WriteHeader(http.StatusOK)
 	// The first write takes 4 kB of stack for the header. A slow stream would keep what it once needed, so that the
 	// write has a stack of its own.

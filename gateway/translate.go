@@ -135,9 +135,17 @@ func (t *translator) original(call *mmsp.Item, known map[string]string) string {
 	if real, ok := known[id]; ok {
 		return real
 	}
-	if m := uniqueID.FindStringSubmatch(id); m != nil && t.peer.Protocol == carry.GenerateContent && unescapeID(m[1]) == call.Name {
+	if m := uniqueID.FindStringSubmatch(id); m != nil && t.peer.Protocol == carry.GenerateContent && t.unescaped(m[1]) == call.Name {
 		return call.Name // a call that Gemini gave no id
 	} else if m != nil {
+		return id
+	}
+	return t.unescaped(id)
+}
+
+// unescaped returns what visible wrote as the id.
+func (t *translator) unescaped(id string) string {
+	if t.plain {
 		return id
 	}
 	return unescapeID(id)

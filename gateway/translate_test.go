@@ -79,6 +79,39 @@ func TestIDsComeBack(t *testing.T) {
 	}
 }
 
+// TestIDsThatLookEscaped: what reads like this server's own writing, and is the provider's, comes back as it was in every
+// protocol, and callers that may get any id get the provider's.
+func TestIDsThatLookEscaped(t *testing.T) {
+	for _, caller := range []carry.Protocol{carry.Responses, carry.Chat, carry.Messages, carry.GenerateContent} {
+		for id, plain := range map[string]bool{
+			"look:0": false, "mmx_look_3a0": false, "mmx_look": false, "mmx_mmx__look__3a0": false, "mmh_abc": false,
+			"call_1": true, "look_mmaaaaaaaaaa": true,
+		} {
+			peer := carry.Peer{Protocol: carry.Chat}
+			out := newTranslator(peer, "", caller)
+			seen := callerSees(out, mmsp.ToolCall(id, "f", "{}"))
+			visible := seen[0].ToolCallID
+			if anything := caller == carry.Chat || caller == carry.GenerateContent; (anything || plain) != (visible == id) {
+				t.Errorf("%s: the provider's %q is the caller's %q", caller, id, visible)
+			}
+			request := &ingress.Request{Messages: []mmsp.Message{mmsp.AssistantMessage(seen...)}}
+			newTranslator(peer, "", caller).in(request, out.given)
+			if back := request.Messages[0].ContentItems[0].ToolCallID; back != id {
+				t.Errorf("%s: the provider's %q is the caller's %q and comes back as %q", caller, id, visible, back)
+			}
+		}
+		// A call without an id whose function is called like an escaped one.
+		peer := carry.Peer{Protocol: carry.GenerateContent}
+		out := newTranslator(peer, "", caller)
+		seen := callerSees(out, mmsp.ToolCall("mmx_look_3a0", "mmx_look_3a0", "{}"))
+		request := &ingress.Request{Messages: []mmsp.Message{mmsp.AssistantMessage(seen...)}}
+		newTranslator(peer, "", caller).in(request, out.given)
+		if back := request.Messages[0].ContentItems[0].ToolCallID; back != "mmx_look_3a0" {
+			t.Errorf("%s: a call without an id comes back with %q", caller, back)
+		}
+	}
+}
+
 // TestIDsStayUnique: a provider that numbers the calls of every turn from 0 gives no id twice to a caller.
 func TestIDsStayUnique(t *testing.T) {
 	history := &ingress.Request{Messages: []mmsp.Message{mmsp.AssistantMessage(mmsp.ToolCall("call_0", "f", "{}"))}}
