@@ -504,6 +504,27 @@ func TestUnserved(t *testing.T) {
 	}
 }
 
+// TestStrictNamesTheField: what a strict row refuses is found in the body.
+func TestStrictNamesTheField(t *testing.T) {
+	t.Parallel()
+	row := chatRow("m", "http://127.0.0.1:1")
+	row.Strict = true
+	s := start(t, everywhere(table(row)))
+	asks := map[string][2]string{
+		"responses":       {`"reasoning":{"effort":"high"}`, "reasoning.effort"},
+		"chatCompletions": {`"reasoning_effort":"high"`, "reasoning_effort"},
+		"messages":        {`"thinking":{"type":"enabled","budget_tokens":2000}`, "thinking"},
+		"generateContent": {`"generationConfig":{"thinkingConfig":{"thinkingLevel":"HIGH"}}`, "generationConfig.thinkingConfig"},
+	}
+	for i := range dialects {
+		d := &dialects[i]
+		got := s.send(s.request("POST", d.path("m", false), strings.Replace(d.body("m", "hi", false), "{", "{"+asks[d.endpoint][0]+",", 1)))
+		if e := d.failure(t, got); got.status != 400 || !strings.Contains(got.body, asks[d.endpoint][1]) || e.param != "" && e.param != asks[d.endpoint][1] {
+			t.Errorf("%s: %d %s", d.endpoint, got.status, got.body)
+		}
+	}
+}
+
 // TestLossIsToldBeforeHeartbeats: what the protocol and what the client let go of is named also where the provider is silent for
 // so long that a heartbeat begins the answer.
 func TestLossIsToldBeforeHeartbeats(t *testing.T) {

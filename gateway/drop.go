@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
 )
 
 // letGo takes a parameter that the provider's client refused out of the config, or puts the nearest that a provider may
 // take in its place, and says what the caller asked for in vain. It is not ok for what no answer is right without.
-func letGo(config *mmsp.Config, parameter string, protocol carry.Protocol) (dropped string, ok bool) {
+func letGo(config *mmsp.Config, parameter string, r *row) (dropped string, ok bool) {
 	switch parameter {
 	case "max_tokens": // none
 		if config.MaxTokens == nil || *config.MaxTokens != 0 {
@@ -57,8 +58,8 @@ func letGo(config *mmsp.Config, parameter string, protocol carry.Protocol) (drop
 		switch {
 		case choice == nil:
 			return "", false
-		case protocol == carry.Messages && len(choice.Names) < 2 && choice.Mode != mmsp.ToolChoiceNone && thinks(config):
-			// A model of Messages cannot do both, and a caller that forces a call acts on nothing else.
+		case r.peer.Protocol == carry.Messages && thinks(config) && r.takes(&mmsp.Config{Tools: config.Tools, ToolChoice: choice}):
+			// The model cannot do both, and a caller that forces a call acts on nothing else.
 			config.ThinkingLevel, config.ThinkingBudget, config.ThinkingSummary = "", nil, nil
 			return "thinking_level", true
 		case len(choice.Names) > 0:
@@ -94,7 +95,8 @@ func leastTokens(protocol carry.Protocol) int64 {
 }
 
 // fit puts the nearest in place of what the provider would refuse, takes out what its client would pass over, and names both.
-func fit(config *mmsp.Config, r *row) (dropped []string) {
+func fit(request *ingress.Request, r *row) (dropped []string) {
+	config := &request.Config
 	if least := leastTokens(r.peer.Protocol); config.MaxTokens != nil && *config.MaxTokens < least {
 		config.MaxTokens = &least
 		dropped = append(dropped, "max_tokens")
@@ -113,21 +115,51 @@ func fit(config *mmsp.Config, r *row) (dropped []string) {
 		config.PromptCaching = ""
 		dropped = append(dropped, "cache_control")
 	}
+	// Callers of Chat's older form can take one call of a turn.
+	if one := new(false); request.OneCall && r.takes(&mmsp.Config{Tools: config.Tools, ParallelToolCalls: one}) {
+		config.ParallelToolCalls = one
+	}
+	// Others read the text of a result, and not that the tool failed.
+	switch r.peer.Protocol {
+	case carry.Messages, carry.GenerateContent, carry.Interactions, carry.MMSP:
+	default:
+		for m := range request.Messages {
+			for i := range request.Messages[m].ContentItems {
+				if request.Messages[m].ContentItems[i].IsError {
+					dropped = append(dropped, request.Paths[m][i]+" (is_error)")
+				}
+			}
+		}
+	}
 	return dropped
 }
 
 // asks reports whether the row's client asks for what a config says, which is whether its request is another without it.
 func (r *row) asks(config *mmsp.Config) bool {
-	prepare := func(config *mmsp.Config) []byte {
-		hi := []mmsp.Message{{Role: mmsp.RoleUser, ContentItems: []mmsp.Item{mmsp.Text("hi")}}}
-		request, err := r.client.Provider().Prepare(context.Background(), hi, config)
-		if err != nil {
-			return nil
-		}
-		return request.Body
+	with, err := r.tries(context.Background(), config)
+	without, _ := r.tries(context.Background(), &mmsp.Config{})
+	return err == nil && !bytes.Equal(with, without)
+}
+
+// takes reports whether the row's client refuses nothing of a config.
+func (r *row) takes(config *mmsp.Config) bool {
+	_, err := r.tries(context.Background(), config)
+	return err == nil
+}
+
+// tries returns what the row's client would send of a config. What is long to write is left out: it is not what clients
+// refuse parameters for.
+func (r *row) tries(ctx context.Context, config *mmsp.Config) ([]byte, error) {
+	light := *config
+	light.SystemPrompt, light.Tools = nil, slices.Clone(config.Tools)
+	for i := range light.Tools {
+		light.Tools[i].Description, light.Tools[i].Parameters = "", nil
 	}
-	with := prepare(config)
-	return with != nil && !bytes.Equal(with, prepare(&mmsp.Config{}))
+	request, err := r.client.Provider().Prepare(ctx, []mmsp.Message{mmsp.UserMessage(mmsp.Text("hi"))}, &light)
+	if err != nil {
+		return nil, err
+	}
+	return request.Body, nil
 }
 
 // thinks reports whether the config asks for thinking.

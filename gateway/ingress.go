@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,12 +130,12 @@ func (c *call) tellUnknown(fields []string) {
 }
 
 // strict refuses what the row's callers are not to lose. A name may begin with the place in the body.
-func (c *call) strict(dropped []string) error {
-	if !c.row.strict || len(dropped) == 0 {
+func (x *exchange) strict(dropped []string) error {
+	if !x.row.strict || len(dropped) == 0 {
 		return nil
 	}
-	path, _, _ := strings.Cut(dropped[0], " ")
-	return ingress.Invalid(path, "the model cannot take "+strings.Join(dropped, ", ")+", and its row is strict")
+	name, _, _ := strings.Cut(dropped[0], " ")
+	return ingress.Invalid(x.param(name), "the model cannot take "+strings.Join(dropped, ", ")+", and its row is strict")
 }
 
 // exchange is a request of an ingress protocol on its way.
@@ -157,7 +158,7 @@ type exchange struct {
 // prepare makes of what the caller sent what the provider is to get.
 func (x *exchange) prepare() error {
 	r := x.request
-	x.dropped = append(slices.Clone(r.Dropped), fit(&r.Config, x.row)...)
+	x.dropped = append(slices.Clone(r.Dropped), fit(r, x.row)...)
 	if err := x.strict(x.dropped); err != nil {
 		return err
 	}
@@ -185,10 +186,9 @@ func (x *exchange) settle() error {
 	if x.row.relay {
 		return nil
 	}
-	hi := []mmsp.Message{mmsp.UserMessage(mmsp.Text("hi"))}
 	for range maxRefusals {
 		var refused *mmsp.UnsupportedParameterError
-		if _, err := x.row.client.Provider().Prepare(x.context(), hi, light(x.request.Config)); !errors.As(err, &refused) {
+		if _, err := x.row.tries(x.context(), &x.request.Config); !errors.As(err, &refused) {
 			return nil // any other error comes again with the messages
 		}
 		if err := x.drop(refused); err != nil {
@@ -198,18 +198,9 @@ func (x *exchange) settle() error {
 	return errInternal
 }
 
-// light returns a config without its bulk: it is not what clients refuse parameters for, and is long to write.
-func light(config mmsp.Config) *mmsp.Config {
-	config.SystemPrompt, config.Tools = nil, slices.Clone(config.Tools)
-	for i := range config.Tools {
-		config.Tools[i].Description, config.Tools[i].Parameters = "", nil
-	}
-	return &config
-}
-
 // drop lets go of a parameter that the client refused. Its error refuses the request.
 func (x *exchange) drop(refused *mmsp.UnsupportedParameterError) error {
-	dropped, ok := letGo(&x.request.Config, refused.Parameter, x.row.peer.Protocol)
+	dropped, ok := letGo(&x.request.Config, refused.Parameter, x.row)
 	switch {
 	case !ok:
 		return x.located(refused)
@@ -259,6 +250,9 @@ var (
 	toolPath = regexp.MustCompile(`^tools\[(\d+)\]`)
 )
 
+// param returns where the caller's body has a parameter of MMSP's Config. A place in the body stays what it is.
+func (x *exchange) param(name string) string { return cmp.Or(x.request.Params[name], name) }
+
 // located turns the place of an error in MMSP's messages or tools into that in the caller's body.
 func (x *exchange) located(err error) error {
 	var refused *mmsp.UnsupportedParameterError
@@ -268,7 +262,7 @@ func (x *exchange) located(err error) error {
 				return ingress.Invalid(x.request.ToolPaths[i], refused.Message)
 			}
 		}
-		return ingress.Invalid(refused.Parameter, refused.Message)
+		return ingress.Invalid(x.param(refused.Parameter), refused.Message)
 	}
 	var invalid *mmsp.InvalidRequestError
 	if !errors.As(err, &invalid) {

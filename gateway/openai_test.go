@@ -1,8 +1,10 @@
 package gateway_test
 
 import (
+	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/prism-shadow/mmsp-go"
@@ -66,6 +68,23 @@ func TestResponsesRoutes(t *testing.T) {
 			if got.status != status || !strings.Contains(e.message, says) {
 				t.Errorf("%s %s: %d %+v", tt.method, tt.path, got.status, e)
 			}
+		}
+	}
+}
+
+// TestOneCall: a caller of Chat's older form has room for one call of a turn, and the model is asked for one.
+func TestOneCall(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Value
+	s := start(t, everywhere(table(chat(t, "m", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked.Store(string(body))
+		w.WriteHeader(http.StatusBadRequest)
+	}))))
+	for form, one := range map[string]bool{`"functions":[{"name":"f"}]`: true, `"tools":[{"type":"function","function":{"name":"f"}}]`: false} {
+		s.send(s.request("POST", "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hi"}],`+form+`}`))
+		if got, _ := asked.Load().(string); strings.Contains(got, `"parallel_tool_calls":false`) != one {
+			t.Errorf("%s: asked %s", form, got)
 		}
 	}
 }

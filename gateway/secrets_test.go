@@ -20,6 +20,34 @@ import (
 	"github.com/prism-shadow/mmsp-go/gateway/config"
 )
 
+// TestErrorsAreNotShared: what a provider says of one caller's request is told to nobody else who has a key.
+func TestErrorsAreNotShared(t *testing.T) {
+	t.Parallel()
+	for _, keys := range []string{"", "a", "ab"} {
+		c := everywhere(table(chat(t, "m", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"error":{"message":"I will not pay with 4111","code":"card"}}`)
+		})))
+		for _, key := range keys {
+			c.APIKeys = append(c.APIKeys, mmsp.NewSecret(string(key)))
+		}
+		s := start(t, c)
+		for _, stream := range []bool{true, false} {
+			r := chatDialect.request(s, "m", "hi", stream)
+			r.Header.Set("X-Api-Key", "a")
+			if got := s.send(r); got.status != 400 || !strings.Contains(got.body, "4111") {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+		}
+		r := s.request("GET", "/v1/metrics", "")
+		r.Header.Set("X-Api-Key", keys[max(len(keys)-1, 0):])
+		got := s.send(r).body
+		if shared := strings.Contains(got, "4111"); shared != (len(keys) < 2) || !strings.Contains(got, "card") && !shared {
+			t.Errorf("%d keys: %s", len(keys), got)
+		}
+	}
+}
+
 // TestSecrets drives every kind of failure with an upstream that repeats what it was sent, and looks for the keys in
 // all that comes out.
 func TestSecrets(t *testing.T) {

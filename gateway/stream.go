@@ -145,7 +145,7 @@ func (c *call) copy(stream iter.Seq2[mmsp.Event, error]) {
 		case err != nil:
 			c.end(err)
 			c.outcome = "failure"
-			c.counted.Fail(c.redact(err.Error()))
+			c.counted.Fail(c.reason(err))
 		case event.Type == mmsp.EventStop:
 			c.counted.FirstEvent()
 			if c.out.last(&event) != nil {
@@ -169,6 +169,17 @@ func (c *call) copy(stream iter.Seq2[mmsp.Event, error]) {
 		c.outcome = "failure"
 		c.counted.Fail(err.Error())
 	}
+}
+
+// reason is what the metrics keep of an error. Every caller reads them: where there are several, an error's own words, which
+// may quote a prompt or an answer, are not theirs to see.
+func (c *call) reason(err error) string {
+	if len(c.state.keys) < 2 {
+		return c.redact(err.Error())
+	}
+	p := ingress.Explain(err)
+	_, code := p.OpenAI()
+	return c.redact(fmt.Sprintf("%s (status %d)", code, p.Status))
 }
 
 // succeeded counts an answer.

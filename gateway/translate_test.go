@@ -264,6 +264,7 @@ func TestLetGo(t *testing.T) {
 			ResponseFormat: &mmsp.ResponseFormat{Type: mmsp.FormatJSONSchema}, Tools: []mmsp.Tool{{Name: "a"}, {Name: "b"}}, ToolChoice: &mmsp.ToolChoice{Names: []string{"a"}},
 		}
 	}
+	r := rowOf(t, "ant-messages", "claude")
 	for parameter, want := range map[string]string{
 		"max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "stop_sequences": "stop_sequences", "seed": "seed", "presence_penalty": "presence_penalty",
 		"frequency_penalty": "frequency_penalty", "parallel_tool_calls": "parallel_tool_calls", "thinking_level": "thinking_level", "verbosity": "verbosity",
@@ -275,7 +276,7 @@ func TestLetGo(t *testing.T) {
 		before := string(config.AppendJSON(nil))
 		var got []string
 		for range 10 {
-			dropped, ok := letGo(&config, parameter, carry.Messages)
+			dropped, ok := letGo(&config, parameter, r)
 			if !ok {
 				got = append(got, "refused")
 				break
@@ -296,9 +297,32 @@ func TestLetGo(t *testing.T) {
 // TestNoTools: a client that takes no "none" is given no tools.
 func TestNoTools(t *testing.T) {
 	c := mmsp.Config{Tools: []mmsp.Tool{{Name: "a"}}, ToolChoice: &mmsp.ToolChoice{Mode: mmsp.ToolChoiceNone}}
-	if dropped, ok := letGo(&c, "tool_choice", carry.Chat); dropped != "" || !ok || c.Tools != nil || c.ToolChoice != nil {
+	if dropped, ok := letGo(&c, "tool_choice", rowOf(t, "openai-chat", "m")); dropped != "" || !ok || c.Tools != nil || c.ToolChoice != nil {
 		t.Errorf("%q, %v, %+v", dropped, ok, c)
 	}
+}
+
+// TestForcedTool: thinking makes place for a forced call, but not where the model cannot be made to call.
+func TestForcedTool(t *testing.T) {
+	for model, want := range map[string]string{
+		"claude-sonnet-4-5": `thinking_level {"tools":[{"name":"a","description":""}],"tool_choice":"required"}`,
+		"claude-sonnet-5-5": `tool_choice required {"tools":[{"name":"a","description":""}],"tool_choice":"auto","thinking_level":"high"}`,
+	} {
+		c := mmsp.Config{Tools: []mmsp.Tool{{Name: "a"}}, ToolChoice: &mmsp.ToolChoice{Mode: mmsp.ToolChoiceRequired}, ThinkingLevel: mmsp.ThinkingHigh}
+		dropped, ok := letGo(&c, "tool_choice", rowOf(t, "anthropic-official", model))
+		if got := dropped + " " + string(c.AppendJSON(nil)); got != want || !ok {
+			t.Errorf("%s: %s, want %s", model, got, want)
+		}
+	}
+}
+
+// rowOf is the row of a client that nobody asks.
+func rowOf(t *testing.T, clientType, model string) *row {
+	s, err := newState(&config.Config{Models: []config.Model{{ServerModelID: "m", ModelID: model, ClientType: clientType, APIKey: mmsp.NewSecret("k")}}}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.rows["m"]
 }
 
 // TestFit: the nearest is put in place of what a provider would refuse, and what its client passes over is said.
@@ -320,13 +344,33 @@ func TestFit(t *testing.T) {
 		{"a cache that nobody can ask for", mmsp.Config{PromptCaching: mmsp.CachingEnhance}, "ant-messages", `{} cache_control`},
 		{"a cache of the provider's own", mmsp.Config{PromptCaching: mmsp.CachingEnable}, "openai-official", `{"prompt_caching":"enable"}`},
 	} {
-		s, err := newState(&config.Config{Models: []config.Model{{ServerModelID: "m", ModelID: "m", ClientType: tt.clientType, APIKey: mmsp.NewSecret("k")}}}, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		dropped := fit(&tt.config, s.rows["m"])
-		if got := strings.TrimSpace(string(tt.config.AppendJSON(nil)) + " " + strings.Join(dropped, " ")); got != tt.want {
+		request := &ingress.Request{Config: tt.config}
+		dropped := fit(request, rowOf(t, tt.clientType, "m"))
+		if got := strings.TrimSpace(string(request.Config.AppendJSON(nil)) + " " + strings.Join(dropped, " ")); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestFitOfTurns: what a caller's form has no room for is not asked for, and what a provider is not told of a result is said.
+func TestFitOfTurns(t *testing.T) {
+	failed := mmsp.ToolResult("c", "boom")
+	failed.IsError = true
+	for clientType, want := range map[string]string{
+		"openai-chat": "false [messages[1].content[0] (is_error)]", "openai-responses": "false [messages[1].content[0] (is_error)]",
+		"ant-messages": "false []", "google-genai": "<nil> []", "mmsp": "false []", "deepseek-official": "<nil> [messages[1].content[0] (is_error)]",
+	} {
+		request := &ingress.Request{
+			Messages: []mmsp.Message{mmsp.AssistantMessage(mmsp.ToolCall("c", "f", "{}")), mmsp.UserMessage(failed, mmsp.Text("hi"))},
+			Paths:    [][]string{{"messages[0].tool_calls[0]"}, {"messages[1].content[0]", "messages[1].content[1]"}},
+			Config:   mmsp.Config{Tools: []mmsp.Tool{{Name: "f"}}}, OneCall: true,
+		}
+		dropped, single := fit(request, rowOf(t, clientType, "m")), "<nil>"
+		if p := request.Config.ParallelToolCalls; p != nil {
+			single = fmt.Sprint(*p)
+		}
+		if got := single + " " + fmt.Sprint(dropped); got != want {
+			t.Errorf("%s: %s, want %s", clientType, got, want)
 		}
 	}
 }

@@ -131,6 +131,8 @@ type Request struct {
 	// Dropped names what the request holds and no provider is asked for, such as `tools[2] (web_search)`. The caller is
 	// told; where the model's row is strict, the request is refused.
 	Dropped []string
+	// Params says where in the body the parameters of Config stand which have another name there.
+	Params map[string]string
 	// Unknown are fields that the protocol does not know here, and that nothing is made of.
 	Unknown []string
 	// Allowed are the tools that may be called, where the request restricts them; nil: all of Config.Tools.
@@ -140,6 +142,8 @@ type Request struct {
 	Betas []string
 	// Invented are the ids of calls that the caller's protocol has none for.
 	Invented map[string]bool
+	// OneCall reports that the caller's form has room for one call of a turn.
+	OneCall bool
 	// Embeds reports that vectors are wanted: one for each message.
 	Embeds bool
 }

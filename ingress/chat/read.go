@@ -17,7 +17,7 @@ import (
 
 // read turns a body into MMSP's terms.
 func read(ctx context.Context, body *openaichat.Body, env *ingress.Env) (*ingress.Request, error) {
-	request := &ingress.Request{}
+	request := &ingress.Request{Params: params, OneCall: len(body.Functions) > 0 && len(body.Tools) == 0}
 	if err := readConfig(body, request); err != nil {
 		return nil, err
 	}
@@ -278,6 +278,10 @@ func joinDetails(details []openaichat.ReasoningDetail) (joined []openaichat.Reas
 	}
 	finish()
 	return joined
+}
+
+var params = map[string]string{
+	"stop_sequences": "stop", "thinking_level": "reasoning_effort", "thinking_summary": "reasoning_effort",
 }
 
 // readConfig reads everything but the messages.

@@ -75,7 +75,7 @@ func (c *call) readBody(ctx context.Context) (*ingress.Request, error) {
 	}
 	request := &ingress.Request{
 		Messages: r.conversation.Messages, Paths: r.conversation.Paths, Pictures: r.conversation.Pictures,
-		Dropped: r.dropped, Invented: r.invented, Unknown: body.Unknown,
+		Dropped: r.dropped, Params: params, Invented: r.invented, Unknown: body.Unknown,
 	}
 	c.showsThoughts = body.Generation.IncludeThoughts == nil || *body.Generation.IncludeThoughts
 	c.readConfig(request)
@@ -387,6 +387,15 @@ func compact(value []byte) string {
 	return out.String()
 }
 
+var params = map[string]string{
+	"max_tokens": "generationConfig.maxOutputTokens", "temperature": "generationConfig.temperature", "top_p": "generationConfig.topP",
+	"top_k": "generationConfig.topK", "stop_sequences": "generationConfig.stopSequences", "seed": "generationConfig.seed",
+	"presence_penalty": "generationConfig.presencePenalty", "frequency_penalty": "generationConfig.frequencyPenalty",
+	"response_format": "generationConfig.responseMimeType", "image_config": "generationConfig.imageConfig", "tts_config": "generationConfig.speechConfig",
+	"thinking_level": "generationConfig.thinkingConfig", "thinking_budget": "generationConfig.thinkingConfig.thinkingBudget",
+	"thinking_summary": "generationConfig.thinkingConfig.includeThoughts", "service_tier": "serviceTier", "tool_choice": "toolConfig.functionCallingConfig",
+}
+
 func (c *call) readConfig(request *ingress.Request) {
 	g, config := &c.body.Generation, &request.Config
 	config.Temperature, config.TopP, config.TopK, config.MaxTokens = g.Temperature, g.TopP, g.TopK, g.MaxOutputTokens
@@ -399,6 +408,9 @@ func (c *call) readConfig(request *ingress.Request) {
 		config.ResponseFormat = &mmsp.ResponseFormat{Type: mmsp.FormatJSONObject}
 	}
 	config.ThinkingSummary, config.ThinkingBudget = g.IncludeThoughts, g.ThinkingBudget
+	if g.ThinkingLevel == "MINIMAL" {
+		request.Dropped = append(request.Dropped, "generationConfig.thinkingConfig.thinkingLevel (MINIMAL)")
+	}
 	config.ThinkingLevel = map[string]mmsp.ThinkingLevel{
 		"MINIMAL": mmsp.ThinkingLow, "LOW": mmsp.ThinkingLow, "MEDIUM": mmsp.ThinkingMedium, "HIGH": mmsp.ThinkingHigh,
 	}[g.ThinkingLevel]

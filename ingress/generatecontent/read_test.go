@@ -223,7 +223,7 @@ tools: tools[0].functionDeclarations[0] | tools[0].functionDeclarations[1]`,
 			"responseLogprobs":true,"logprobs":3,"responseMimeType":"application/json","responseModalities":["text","IMAGE"],"mediaResolution":"MEDIA_RESOLUTION_LOW",
 			"imageConfig":{"aspectRatio":"1:1","image_size":"2K"},"thinkingConfig":{"includeThoughts":true,"thinkingBudget":-1,"thinkingLevel":"minimal"}}}`,
 			hi + `{"max_tokens":100,"temperature":0.5,"top_p":0.9,"top_k":40,"stop_sequences":["x"],"seed":-7,"presence_penalty":0.1,"frequency_penalty":-0.1,"response_format":{"type":"json_object"},"thinking_level":"low","thinking_budget":-1,"thinking_summary":true,"service_tier":"default"}
-dropped: generationConfig.responseLogprobs | generationConfig.logprobs | generationConfig.mediaResolution | generationConfig.responseModalities[1] (IMAGE) | generationConfig.imageConfig`,
+dropped: generationConfig.responseLogprobs | generationConfig.logprobs | generationConfig.mediaResolution | generationConfig.thinkingConfig.thinkingLevel (MINIMAL) | generationConfig.responseModalities[1] (IMAGE) | generationConfig.imageConfig`,
 		},
 		{
 			"what nobody but Google has", openai, `{` + contents + `,"model":"models/m","safety_settings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}],"labels":{"a":"b"},"store":true,"continuationToken":"t",

@@ -72,7 +72,7 @@ func (protocol) Status(p *ingress.Problem) int {
 }
 
 func (protocol) AppendError(dst []byte, p *ingress.Problem) []byte {
-	return anthropic.AppendError(dst, errorType(p.Kind), errorMessage(p), p.RequestID)
+	return anthropic.AppendError(dst, errorType(p.Kind), errorMessage(p), p.Code, p.RequestID)
 }
 
 func errorType(kind ingress.Kind) string {

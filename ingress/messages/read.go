@@ -32,7 +32,7 @@ func (c *call) Read(ctx context.Context, env *ingress.Env) (*ingress.Request, er
 	}
 	request := &ingress.Request{
 		Messages: turns, Paths: r.conversation.Paths, Pictures: r.conversation.Pictures,
-		Dropped: append(r.dropped, c.body.Unserved...), Unknown: c.body.Unknown, Betas: c.betas,
+		Dropped: append(r.dropped, c.body.Unserved...), Params: params, Unknown: c.body.Unknown, Betas: c.betas,
 	}
 	request.Config.SystemPrompt = r.conversation.SystemPrompt()
 	return request, readConfig(c.body, env.Peer, request)
@@ -326,6 +326,11 @@ func prove(item *mmsp.Item, proof *carry.Envelope) {
 	if item.Type.Kind() == proof.Kind && item.ToolCallID == proof.Owner.ToolCallID {
 		item.Fidelity = proof.Fidelity
 	}
+}
+
+var params = map[string]string{
+	"thinking_level": "thinking", "thinking_budget": "thinking.budget_tokens", "thinking_summary": "thinking.display", "response_format": "output_config.format",
+	"parallel_tool_calls": "tool_choice.disable_parallel_tool_use", "fast_mode": "speed", "prompt_caching": "cache_control",
 }
 
 // readConfig fills in how the model is to answer. What the peer cannot be asked for as it stands is noted among what is

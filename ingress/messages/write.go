@@ -234,7 +234,7 @@ func (c *call) Stop(dst []byte, answer *mmsp.Message) []byte {
 }
 
 func (c *call) Fail(dst []byte, p *ingress.Problem) []byte {
-	return anthropic.AppendErrorEvent(dst, errorType(p.Kind), errorMessage(p), p.RequestID)
+	return anthropic.AppendErrorEvent(dst, errorType(p.Kind), errorMessage(p), p.Code, p.RequestID)
 }
 
 func (c *call) Whole(dst []byte, answer *mmsp.Message) []byte {

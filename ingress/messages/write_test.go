@@ -388,6 +388,7 @@ func TestErrors(t *testing.T) {
 		{ingress.Problem{Kind: ingress.KindUnauthorized, Status: 401, Message: "no"}, 401, `"authentication_error","message":"no"`},
 		{ingress.Problem{Kind: ingress.KindBilling, Status: 429, Message: "no"}, 402, `"billing_error","message":"no"`},
 		{ingress.Problem{Kind: ingress.KindForbidden, Status: 403, Message: "no"}, 403, `"permission_error","message":"no"`},
+		{ingress.Problem{Kind: ingress.KindForbidden, Status: 403, Message: "no", Code: "region"}, 403, `"permission_error","message":"no","details":{"error_code":"region"}`},
 		{ingress.Problem{Kind: ingress.KindUnknownModel, Status: 404, Message: "no"}, 404, `"not_found_error","message":"no"`},
 		{ingress.Problem{Kind: ingress.KindMethod, Status: 405, Message: "no"}, 405, `"invalid_request_error","message":"no"`},
 		{ingress.Problem{Kind: ingress.KindTooLarge, Status: 413, Message: "no"}, 413, `"request_too_large","message":"no"`},

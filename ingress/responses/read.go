@@ -40,7 +40,7 @@ type reading struct {
 // Read turns the request into MMSP's terms.
 func (c *call) Read(ctx context.Context, env *ingress.Env) (*ingress.Request, error) {
 	c.env = env
-	r := &reading{call: c, ctx: ctx, request: &ingress.Request{}, kept: map[string]*keptItem{}, calls: map[string]bool{}}
+	r := &reading{call: c, ctx: ctx, request: &ingress.Request{Params: params}, kept: map[string]*keptItem{}, calls: map[string]bool{}}
 	if c.body.Instructions != nil {
 		r.talk.System(*c.body.Instructions)
 	}
@@ -90,6 +90,11 @@ func (c *call) Read(ctx context.Context, env *ingress.Env) (*ingress.Request, er
 	return r.request, nil
 }
 
+var params = map[string]string{
+	"max_tokens": "max_output_tokens", "thinking_level": "reasoning.effort", "thinking_summary": "reasoning.summary",
+	"response_format": "text.format", "verbosity": "text.verbosity",
+}
+
 // configure sets what the body asks for, tools and the choice of them aside.
 func (r *reading) configure(config *mmsp.Config) {
 	b := r.body
@@ -103,6 +108,9 @@ func (r *reading) configure(config *mmsp.Config) {
 	}
 	if b.Summary != "" {
 		config.ThinkingSummary = new(true)
+	}
+	if b.Summary == "detailed" { // providers are asked for a summary of the usual length
+		r.drop("reasoning.summary", b.Summary)
 	}
 	switch f := b.Format; {
 	case f == nil, f.Type == mmsp.FormatText:

@@ -125,6 +125,7 @@ func TestRead(t *testing.T) {
 				`"thinking_level":"low","thinking_summary":true,"verbosity":"high","service_tier":"priority","prompt_cache_key":"k","user":"s","metadata":{"k":"v"}}`,
 			`dropped reasoning.effort (minimal), truncation (auto), top_logprobs (2)`,
 		}},
+		{"a long summary", `"input":"Hi","reasoning":{"summary":"detailed"}`, chatPeer, []string{user("input", "Hi"), `{"thinking_summary":true}`, "dropped reasoning.summary (detailed)"}},
 		{"a schema that is not given", `"input":"Hi","service_tier":"auto","text":{"format":{"type":"json_schema"}}`, chatPeer, []string{user("input", "Hi"), `{"response_format":{"type":"json_object"}}`}},
 		{"tools", `"input":"Hi","parallel_tool_calls":false,"tool_choice":"required","tools":[{"type":"function","name":"dig","description":null,"parameters":{"type":"object"},"strict":false},
 			{"type":"web_search"},{"type":"custom","name":"note","description":"d","format":{"type":"grammar","syntax":"lark","definition":"start: /x/"}},

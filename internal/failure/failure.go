@@ -231,8 +231,19 @@ func status(e *mmsp.UpstreamError, s *jsonscan.Scanner) {
 	}
 }
 
-// details reads Google's list of details, of which RetryInfo says how long to wait: {"retryDelay": "7s"}.
+// details reads Google's list of details, of which RetryInfo says how long to wait: {"retryDelay": "7s"}; and Anthropic's
+// object, which has the error's code.
 func details(e *mmsp.UpstreamError, s *jsonscan.Scanner) {
+	if s.Kind() == '{' {
+		for first := true; s.Field(&first); {
+			if string(s.Name()) == "error_code" {
+				text(s, &e.Code)
+			} else {
+				s.Skip()
+			}
+		}
+		return
+	}
 	for first := true; s.Element(&first); {
 		for first := true; s.Field(&first); {
 			if string(s.Name()) != "retryDelay" || s.Kind() != '"' {

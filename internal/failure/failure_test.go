@@ -31,6 +31,14 @@ func TestRetryInfo(t *testing.T) {
 	}
 }
 
+// TestErrorCode: Anthropic has the code among the details.
+func TestErrorCode(t *testing.T) {
+	e := Event("C", []byte(`{"type":"error","error":{"details":{"error_visibility":"user","error_code":"region"},"type":"permission_error","message":"m"},"request_id":"r"}`))
+	if e.Code != "region" || e.ErrorType != "permission_error" || e.Message != "m" || e.RequestID != "r" {
+		t.Errorf("%+v", e)
+	}
+}
+
 func TestUpstream(t *testing.T) {
 	huge := `{"error":{"message":"` + strings.Repeat("é", 100_000) + `","code":"big"}}`
 	for _, tt := range []struct {

@@ -163,17 +163,20 @@ func AppendMessageStop(dst []byte, end *Ending) []byte {
 	return append(dst, "}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"...)
 }
 
-// AppendError appends an error, which is the body of a response.
-func AppendError(dst []byte, kind, message, requestID string) []byte {
+// AppendError appends an error, which is the body of a response. Its code may be empty.
+func AppendError(dst []byte, kind, message, code, requestID string) []byte {
 	dst = jsonscan.AppendString(append(dst, `{"type":"error","error":{"type":`...), kind)
 	dst = jsonscan.AppendString(append(dst, `,"message":`...), message)
+	if code != "" {
+		dst = append(jsonscan.AppendString(append(dst, `,"details":{"error_code":`...), code), '}')
+	}
 	return append(appendOrNull(append(dst, `},"request_id":`...), requestID), '}')
 }
 
 // AppendErrorEvent appends an error that ends a stream.
-func AppendErrorEvent(dst []byte, kind, message, requestID string) []byte {
+func AppendErrorEvent(dst []byte, kind, message, code, requestID string) []byte {
 	dst = append(dst, "event: error\ndata: "...)
-	return append(AppendError(dst, kind, message, requestID), "\n\n"...)
+	return append(AppendError(dst, kind, message, code, requestID), "\n\n"...)
 }
 
 // AppendCount appends the answer of /v1/messages/count_tokens.
