@@ -164,7 +164,7 @@ func (x *exchange) prepare() error {
 	}
 	known, trail, err := carry.Recall(x.r.Context(), x.store, x.env.Caller, x.env.Peer, r.Messages, r.Paths, r.Invented)
 	if err != nil {
-		x.log.Error("the store failed, what proofs it holds are lost to this request", "id", x.id, "error", err)
+		x.log.Error("proofs of thinking are lost to this request", "id", x.id, "error", err)
 	}
 	x.trail = trail
 	x.leaveThinking()
