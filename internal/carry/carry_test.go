@@ -151,6 +151,10 @@ func TestMemory(t *testing.T) {
 	if get(t, m, "b", "k3") != "new" || get(t, m, "flood", "f0") != "" || get(t, m, "flood", "f99") == "" || m.bytes > m.maxBytes {
 		t.Errorf("the wrong records went; %d bytes", m.bytes)
 	}
+	_ = m.Put(ctx, "b", make([]byte, 100, 4000), "grown")
+	if record, _ := m.Get(ctx, "b", "grown"); len(record) != 100 || cap(record) > 120 {
+		t.Errorf("a record of %d bytes holds %d", len(record), cap(record))
+	}
 	put("b", strings.Repeat("x", 6000), "large")
 	if get(t, m, "b", "large") != "" {
 		t.Error("a record of a quarter of the store is kept")

@@ -1,6 +1,7 @@
 package carry
 
 import (
+	"bytes"
 	"container/list"
 	"context"
 	"sync"
@@ -60,6 +61,9 @@ func NewMemory(maxAge time.Duration, maxBytes int64) *Memory {
 
 // Put keeps a record. One that is larger than a quarter of the store is not kept.
 func (m *Memory) Put(_ context.Context, caller string, record []byte, keys ...string) error {
+	if cap(record) > len(record)*9/8 { // what it grew by is not counted
+		record = bytes.Clone(record)
+	}
 	e := &entry{record, keys, m.now()}
 	if len(keys) == 0 || e.size() > m.maxBytes/4 {
 		return nil
