@@ -105,6 +105,10 @@ func TestMessages(t *testing.T) {
 			`{"role":"assistant","reasoning_details":[{"type":"reasoning.text","text":"a","signature":"S"},{"type":"reasoning.text","signature":"T"}]}`,
 		},
 		{
+			"several details of one text", assistant(detail(`a`, `"type":"reasoning.text","index":0},{"type":"reasoning.text","index":0,"signature":"S"},{"type":"reasoning.summary"},{"type":"reasoning.encrypted","data":"D"`, `provider.test`)),
+			`{"role":"assistant","reasoning_details":[{"type":"reasoning.text","index":0,"text":"a","signature":"S"},{"type":"reasoning.summary"},{"type":"reasoning.encrypted","data":"D"}]}`,
+		},
+		{
 			"encrypted reasoning beside a string", assistant(thought("Hm.", "reasoning") + `,` + detail(``, `"type":"reasoning.encrypted","id":"k1","data":"D"`, `provider.test`)),
 			`{"role":"assistant","reasoning":"Hm.","reasoning_details":[{"type":"reasoning.encrypted","id":"k1","data":"D"}]}`,
 		},
