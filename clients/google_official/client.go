@@ -43,6 +43,8 @@ const (
 
 	maxModelPages     = 1000
 	maxModelPageBytes = 16 << 20
+	maxNameBytes      = 1 << 10 // of a function, which every answer to a call repeats
+	maxTurns          = 1 << 16 // of a script for two speakers
 )
 
 // Client speaks Interactions to Google for one model.
@@ -377,6 +379,9 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 			case mmsp.InlineDataDone:
 				add(c.convertMedia(item.MimeType, base64.StdEncoding.EncodeToString(item.Data)))
 			case mmsp.ToolCallDone:
+				if len(item.Name) > maxNameBytes {
+					return nil, invalid(m, i, ".name", fmt.Sprintf("the name of a function is longer than %d bytes", maxNameBytes))
+				}
 				names[item.ToolCallID] = item.Name
 				arguments := item.Arguments
 				if arguments == "" {
@@ -467,7 +472,9 @@ func (c *Client) transformUniMessageToScript(messages []mmsp.Message, voices []i
 			name = strings.TrimSpace(name)
 			switch {
 			case labelled && (name == voices[0].Speaker || name == voices[1].Speaker):
-				flush()
+				if flush(); len(content) == maxTurns {
+					return nil, &mmsp.InvalidRequestError{Param: fmt.Sprintf("messages[%d]", m), Message: fmt.Sprintf("the script has more than %d turns", maxTurns)}
+				}
 				speaker = name
 				said = []string{strings.TrimSpace(rest)}
 			case speaker != "":
