@@ -335,6 +335,7 @@ func (c *Client) convertImage(ctx context.Context, url string) (*genai.Blob, err
 
 // transformUniMessageToModelInput turns the messages into the contents of the request, the parts in the order of the items.
 func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages []mmsp.Message) ([]genai.Content, error) {
+	ctx = fetch.ForRequest(ctx)
 	contents := []genai.Content{}
 	names := map[string]string{} // of the calls so far, by their ids
 	for m := range messages {

@@ -307,6 +307,7 @@ func (c *Client) convertMedia(mediaType, data string) interactions.Content {
 // transformUniMessageToModelInput turns the messages into steps, in their order. Text and media gather in a step, which
 // ends before any item that is no part of one. The API wants a turn of the model to begin with a signed thought.
 func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages []mmsp.Message) ([]interactions.Step, error) {
+	ctx = fetch.ForRequest(ctx)
 	input := []interactions.Step{}
 	names := map[string]string{} // of the calls so far, by their ids
 	for m := range messages {
@@ -642,6 +643,7 @@ func (c *Client) prepareEmbedding(ctx context.Context, messages []mmsp.Message, 
 			return nil, c.unsupported(p.name, "the embeddings of Gemini have no "+p.name)
 		}
 	}
+	ctx = fetch.ForRequest(ctx)
 	model := strings.TrimPrefix(c.model, "models/")
 	request := &interactions.EmbedRequest{Requests: []interactions.EmbedContentRequest{}}
 	for m := range messages {

@@ -215,6 +215,7 @@ type fidelity struct {
 // transformUniMessageToModelInput turns the messages into the request's. Tool results of a turn come first, each as a
 // message of its own, and what else the turn holds follows in one message.
 func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages []mmsp.Message) ([]openaichat.Message, error) {
+	ctx = fetch.ForRequest(ctx)
 	input := []openaichat.Message{}
 	for m := range messages {
 		message := &messages[m]
