@@ -711,6 +711,16 @@ func (c *Client) embedMessagesInternal(ctx context.Context, request *mmsp.Reques
 		yield(nil, failure.Body(class, response.Redact(body)))
 		return
 	}
+	var asked struct {
+		Requests []json.RawMessage `json:"requests"`
+	}
+	if n := len(answer.Vectors); json.Unmarshal(request.Body, &asked) != nil || n > 0 && n < len(asked.Requests) {
+		yield(nil, &mmsp.UpstreamError{
+			Client: class, ErrorType: "unexpected_body",
+			Message: fmt.Sprintf("the provider answered with %d vectors for %d contents", n, len(asked.Requests)),
+		})
+		return
+	}
 	event := mmsp.UniEvent{
 		Type: mmsp.EventStop, FinishReason: mmsp.FinishStop, Last: true,
 		Usage: &mmsp.Usage{PromptTokens: answer.Characters}, // counted in characters, where it is counted

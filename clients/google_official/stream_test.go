@@ -611,6 +611,11 @@ func TestEmbedding(t *testing.T) {
 			t.Errorf("%s: %T %v", row.body, err, err)
 		}
 	}
+	two := []mmsp.Message{mmsp.UserMessage(mmsp.Text("a")), mmsp.UserMessage(mmsp.Text("b"))}
+	client := testClient(t, "gemini-embedding-2", serve(t, sends(200, `{"embeddings":[{"values":[1]}]}`)))
+	if _, err := mmsp.Collect(mmsp.NewClient(client).StreamingResponse(t.Context(), two, nil)); err == nil || !strings.Contains(err.Error(), "1 vectors for 2 contents") {
+		t.Errorf("too few vectors: %v", err)
+	}
 	_, _, err := read(t, testClient(t, "gemini-embedding-2", serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"embeddings":[`)
 		w.(http.Flusher).Flush()
