@@ -290,9 +290,10 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*genai.Re
 	}
 	if len(config.Tools) > 0 {
 		functions := make([]genai.FunctionDeclaration, len(config.Tools))
+		var schemas genai.Schemas
 		for i := range config.Tools {
 			tool := &config.Tools[i]
-			parameters, err := genai.Parameters(tool.Parameters)
+			parameters, err := schemas.Parameters(tool.Parameters)
 			if err != nil {
 				return nil, c.unsupported(fmt.Sprintf("tools[%d].parameters", i), fmt.Sprintf("the parameters of %.64q: %v", tool.Name, err))
 			}
