@@ -133,7 +133,7 @@ func TestDecodeWhole(t *testing.T) {
 
 func TestDecodeErrors(t *testing.T) {
 	var d Decoder
-	for _, data := range []string{``, ` `, `{`, `{"choices":[`, `{"choices":[{"delta":{"content":"a`, `{"choices":[]} x`, `{"a" 1}`, `{"a":1,}`, `{a:1}`, `hello`, `{"choices":[{"delta":{"content":tru}}]}`, `{"x":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}`} {
+	for _, data := range []string{``, ` `, `{`, `{"choices":[`, `{"choices":[{"delta":{"content":"a`, `{"choices":[]} x`, `{"a" 1}`, `{"a":1,}`, `{a:1}`, `hello`, `{"choices":[{"delta":{"content":tru}}]}`, `{"choices":[{"delta":{"tool_calls":[` + strings.Repeat("1,", 1<<18) + `1]}}]}`, `{"x":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}`} {
 		if c, err := d.Decode([]byte(data)); err == nil {
 			t.Errorf("%.40s was read as %s", data, show(c))
 		}
