@@ -910,7 +910,7 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 		}
 		ids, next, ok := genai.ReadModels(data)
 		if !ok || len(data) > maxModelsBytes {
-			return nil, &mmsp.UpstreamError{Client: class, ErrorType: "unexpected_body", Message: "the list of models is not readable: " + failure.Excerpt(data)}
+			return nil, &mmsp.UpstreamError{Client: class, ErrorType: "unexpected_body", Message: "the list of models is not readable: " + failure.Excerpt(response.Redact(data))}
 		}
 		models = append(models, ids...)
 		if next == "" {

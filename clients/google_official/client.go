@@ -850,7 +850,7 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 		}
 		ids, next, ok := interactions.DecodeModels(body)
 		if !ok {
-			return nil, &mmsp.UpstreamError{Client: class, ErrorType: "unexpected_body", Message: "the list of models is not readable: " + failure.Excerpt(body)}
+			return nil, &mmsp.UpstreamError{Client: class, ErrorType: "unexpected_body", Message: "the list of models is not readable: " + failure.Excerpt(response.Redact(body))}
 		}
 		models = append(models, ids...)
 		if next == "" {

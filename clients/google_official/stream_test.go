@@ -650,9 +650,9 @@ func TestListModels(t *testing.T) {
 		t.Errorf("%q %v %q", ids, err, asked)
 	}
 
-	for body, status := range map[string]int{`{"error":{"code":401,"message":"No."}}`: 401, `<html>`: 200, `{"error":{"message":"No."}}`: 200, `{"models":[{"name":"a"}],"nextPageToken":"again"}`: 200} {
+	for body, status := range map[string]int{`{"error":{"code":401,"message":"No."}}`: 401, `<html>`: 200, `"test-key"`: 200, `{"error":{"message":"No."}}`: 200, `{"models":[{"name":"a"}],"nextPageToken":"again"}`: 200} {
 		ids, err := testClient(t, "m", transport(func(*http.Request) (*http.Response, error) { return answer(status, body), nil })).ListModels(t.Context())
-		if failure := (*mmsp.UpstreamError)(nil); !errors.As(err, &failure) || failure.Client != class || ids != nil {
+		if failure := (*mmsp.UpstreamError)(nil); !errors.As(err, &failure) || failure.Client != class || ids != nil || strings.Contains(failure.Message, "test-key") {
 			t.Errorf("%s: %q %v", body, ids, err)
 		}
 	}
