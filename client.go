@@ -123,7 +123,7 @@ func (c *Client) stream(ctx context.Context, messages []Message, config *Config,
 
 	var (
 		items    = NewStreamItems(class)
-		answer   Message // the done items so far
+		answer   Message // of a trace: the done items so far
 		usage    *Usage
 		finish   FinishReason
 		detail   *StopDetail
@@ -146,7 +146,9 @@ func (c *Client) stream(ctx context.Context, messages []Message, config *Config,
 	// Item by item, so that everything before a failure reaches the consumer.
 	items.emit = func(item *Item) {
 		if !item.Type.IsDelta() {
-			answer.ContentItems = append(answer.ContentItems, *item)
+			if config.TraceID != "" {
+				answer.ContentItems = append(answer.ContentItems, *item)
+			}
 			anything = anything || item.Type != ThinkingDone && item.Type != InlineThinkingDone
 		}
 		release(true)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -655,5 +656,47 @@ func TestCountTokens(t *testing.T) {
 		if unsupported, ok := errors.AsType[*UnsupportedOperationError](err); !ok || unsupported.Operation != "count_tokens" || unsupported.Client != "FakeClient" {
 			t.Error(err)
 		}
+	}
+}
+
+// talker says n texts of 1 KiB, each an item of its own, and tells how much more memory is in use after them.
+type talker struct {
+	*fakeProvider
+	n    int
+	held int64
+}
+
+func (p *talker) Do(context.Context, *Request) iter.Seq2[*UniEvent, error] {
+	inUse := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	return func(yield func(*UniEvent, error) bool) {
+		before := inUse()
+		var event UniEvent
+		for i := range p.n {
+			event.Reset()
+			event.AddText(fmt.Sprint(i), strings.Repeat("x", 1<<10))
+			if !yield(&event, nil) {
+				return
+			}
+		}
+		p.held = inUse() - before
+		yield(&UniEvent{Type: EventStop, FinishReason: FinishStop, Usage: tokens(3, 2), Last: true}, nil)
+	}
+}
+
+// TestLongStream: a stream holds what is open, and nothing of what it has handed on.
+func TestLongStream(t *testing.T) {
+	p := &talker{fakeProvider: &fakeProvider{}, n: 5000}
+	for _, err := range NewClient(p).StreamingResponse(t.Context(), hello, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p.held > 1<<20 {
+		t.Errorf("%d bytes are held of %d KiB", p.held, p.n)
 	}
 }

@@ -126,8 +126,14 @@ func (e *ToolCallArgumentParseError) preview() string {
 	if utf8.RuneCountInString(e.RawArguments) <= 160 {
 		return e.RawArguments
 	}
-	runes := []rune(e.RawArguments)
-	return string(runes[:72]) + "...[truncated]..." + string(runes[len(runes)-72:])
+	begin, end := 0, len(e.RawArguments)
+	for range 72 {
+		_, size := utf8.DecodeRuneInString(e.RawArguments[begin:])
+		begin += size
+		_, size = utf8.DecodeLastRuneInString(e.RawArguments[:end])
+		end -= size
+	}
+	return e.RawArguments[:begin] + "...[truncated]..." + e.RawArguments[end:]
 }
 
 func (e *UpstreamError) Error() string {

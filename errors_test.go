@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,14 @@ func TestArgumentPreview(t *testing.T) {
 		if got.Error.Preview != c.want || got.Error.Length != c.length {
 			t.Errorf("got %d characters, %q, want %d, %q", got.Error.Length, got.Error.Preview, c.length, c.want)
 		}
+	}
+	long := &ToolCallArgumentParseError{RawArguments: strings.Repeat("日", 1<<20)}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	message := long.Error()
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<10 {
+		t.Errorf("%d bytes are allocated for a message of %d", took, len(message))
 	}
 }
 

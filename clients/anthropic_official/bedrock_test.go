@@ -535,3 +535,17 @@ func FuzzBedrock(f *testing.F) {
 		_, _, _ = read(t, bedrockClient(t, "m", overBedrock(string(body))))
 	})
 }
+
+// TestManyImages: the pictures of a request are bounded together.
+func TestManyImages(t *testing.T) {
+	pictures := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("GIF89a\x01\x00\x01\x00\x00\x00\x00;")) }))
+	defer pictures.Close()
+	items := slices.Repeat([]mmsp.Item{mmsp.ImageURL(pictures.URL)}, 513)
+	options := bedrockOptions("m", nil)
+	options.AllowPrivateFetch = true
+	_, err := newBedrock(t, options).Prepare(t.Context(), []mmsp.Message{mmsp.UserMessage(items...)}, &mmsp.Config{})
+	var invalid *mmsp.InvalidRequestError
+	if !errors.As(err, &invalid) || invalid.Param != "messages[0].content_items[512].image_url" {
+		t.Error(err)
+	}
+}

@@ -317,6 +317,7 @@ func (c *Client) convertToolCallID(id string) string {
 // transformUniMessageToModelInput turns the messages into the request's, one for one and in their order. What the API
 // refuses is left out: blank text, thinking without a signature of this endpoint, and turns of which nothing stays.
 func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages []mmsp.Message) ([]anthropic.Message, error) {
+	ctx = fetch.ForRequest(ctx)
 	input := []anthropic.Message{}
 	for m := range messages {
 		message := &messages[m]

@@ -42,6 +42,8 @@ const (
 	maxEmbedBatch  = 100 // contents in one batchEmbedContents
 	maxModelPages  = 1000
 	maxModelsBytes = 16 << 20 // of one page
+	maxNameBytes   = 1 << 10  // of a function, which every answer to a call repeats
+	maxTurns       = 1 << 16  // of a script for two speakers
 
 	// usageWait is how long the usage and the end of the stream are waited for after a finish reason without usage.
 	usageWait = 5 * time.Second
@@ -288,9 +290,10 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*genai.Re
 	}
 	if len(config.Tools) > 0 {
 		functions := make([]genai.FunctionDeclaration, len(config.Tools))
+		var schemas genai.Schemas
 		for i := range config.Tools {
 			tool := &config.Tools[i]
-			parameters, err := genai.Parameters(tool.Parameters)
+			parameters, err := schemas.Parameters(tool.Parameters)
 			if err != nil {
 				return nil, c.unsupported(fmt.Sprintf("tools[%d].parameters", i), fmt.Sprintf("the parameters of %.64q: %v", tool.Name, err))
 			}
@@ -333,6 +336,7 @@ func (c *Client) convertImage(ctx context.Context, url string) (*genai.Blob, err
 
 // transformUniMessageToModelInput turns the messages into the contents of the request, the parts in the order of the items.
 func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages []mmsp.Message) ([]genai.Content, error) {
+	ctx = fetch.ForRequest(ctx)
 	contents := []genai.Content{}
 	names := map[string]string{} // of the calls so far, by their ids
 	for m := range messages {
@@ -371,6 +375,9 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 			case mmsp.InlineThinkingDone:
 				part.InlineData, part.Thought = &genai.Blob{MimeType: item.MimeType, Data: item.Data}, true
 			case mmsp.ToolCallDone:
+				if len(item.Name) > maxNameBytes {
+					return nil, invalid(".name", fmt.Sprintf("the name of a function is longer than %d bytes", maxNameBytes))
+				}
 				call := &genai.FunctionCall{ID: item.ToolCallID, Name: item.Name, Args: json.RawMessage(cmp.Or(item.Arguments, "{}"))}
 				names[item.ToolCallID] = item.Name
 				if call.ID == call.Name { // it came without one
@@ -485,7 +492,9 @@ func (c *Client) transformSpeech(messages []mmsp.Message, voices []mmsp.TTSVoice
 		label = strings.TrimSpace(label)
 		switch {
 		case labelled && (label == voices[0].Speaker || label == voices[1].Speaker):
-			flush()
+			if flush(); len(turn.Parts) == maxTurns {
+				return nil, &mmsp.InvalidRequestError{Param: fmt.Sprintf("messages[%d]", m), Message: fmt.Sprintf("the script has more than %d turns", maxTurns)}
+			}
 			said = append(said, strings.TrimSpace(rest))
 			turn.Parts = append(turn.Parts, genai.Part{SpeechMetadata: &genai.SpeechMetadata{Speaker: label}})
 		case len(turn.Parts) > 0:
@@ -638,7 +647,6 @@ func (c *Client) prepareEmbedding(ctx context.Context, messages []mmsp.Message, 
 			return nil, c.unsupported(p.name, "the embeddings of Gemini have no "+p.name)
 		}
 	}
-	var all []genai.EmbedRequest
 	for m := range messages {
 		for i := range messages[m].ContentItems {
 			item := &messages[m].ContentItems[i]
@@ -649,14 +657,17 @@ func (c *Client) prepareEmbedding(ctx context.Context, messages []mmsp.Message, 
 				}
 			}
 		}
-		contents, err := c.transformUniMessageToModelInput(ctx, messages[m:m+1])
-		if err != nil {
-			return nil, err
+	}
+	contents, err := c.transformUniMessageToModelInput(ctx, messages) // one for each message, which holds no answer to a call
+	if err != nil {
+		return nil, err
+	}
+	var all []genai.EmbedRequest
+	for _, content := range contents {
+		for i := range content.Parts {
+			content.Parts[i].ThoughtSignature = ""
 		}
-		for i := range contents[0].Parts {
-			contents[0].Parts[i].ThoughtSignature = ""
-		}
-		embed := genai.EmbedRequest{Model: c.batchModel, Content: contents[0]}
+		embed := genai.EmbedRequest{Model: c.batchModel, Content: content}
 		if config.EmbeddingConfig != nil {
 			embed.OutputDimensionality = config.EmbeddingConfig.Dimensions
 		}
@@ -899,7 +910,7 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 		}
 		ids, next, ok := genai.ReadModels(data)
 		if !ok || len(data) > maxModelsBytes {
-			return nil, &mmsp.UpstreamError{Client: class, ErrorType: "unexpected_body", Message: "the list of models is not readable: " + failure.Excerpt(data)}
+			return nil, &mmsp.UpstreamError{Client: class, ErrorType: "unexpected_body", Message: "the list of models is not readable: " + failure.Excerpt(response.Redact(data))}
 		}
 		models = append(models, ids...)
 		if next == "" {

@@ -518,3 +518,54 @@ func TestEmbeddingBatches(t *testing.T) {
 		t.Error(sizes)
 	}
 }
+
+// What a request repeats of its history is short: an answer to a call repeats the name of the function, a turn of a script
+// that of its speaker.
+func TestRepeats(t *testing.T) {
+	voices := &mmsp.Config{TTSConfig: []mmsp.TTSVoice{{Voice: "Kore", Speaker: "a"}, {Voice: "Puck", Speaker: "b"}}}
+	named := func(n int) []mmsp.Message {
+		return []mmsp.Message{mmsp.AssistantMessage(mmsp.ToolCall("k", strings.Repeat("n", n), "")), mmsp.UserMessage(mmsp.ToolResult("k", ""))}
+	}
+	turns := func(n int) []mmsp.Message {
+		return []mmsp.Message{mmsp.UserMessage(mmsp.Text(strings.Repeat("a:x\n", n)))}
+	}
+	for _, row := range []struct {
+		model    string
+		messages []mmsp.Message
+		config   *mmsp.Config
+		param    string // that is wrong
+	}{
+		{"gemini-3.8-flash", named(maxNameBytes), &mmsp.Config{}, ""},
+		{"gemini-3.8-flash", named(maxNameBytes + 1), &mmsp.Config{}, "messages[0].content_items[0].name"},
+		{"gemini-3.8-flash-tts", turns(maxTurns), voices, ""},
+		{"gemini-3.8-flash-tts", turns(maxTurns + 1), voices, "messages[0]"},
+	} {
+		_, err := build(t, row.model).Prepare(t.Context(), row.messages, row.config)
+		var invalid *mmsp.InvalidRequestError
+		if errors.As(err, &invalid) != (row.param != "") || invalid != nil && invalid.Param != row.param {
+			t.Errorf("%s: %v, want one for %q", row.model, err, row.param)
+		}
+	}
+}
+
+// TestEmbeddingPlaces: what cannot be embedded is named where it stands.
+func TestEmbeddingPlaces(t *testing.T) {
+	messages := []mmsp.Message{mmsp.UserMessage(mmsp.Text("a")), mmsp.UserMessage(mmsp.Text("b"), mmsp.ImageURL("data:x"))}
+	_, err := build(t, "gemini-embedding-2").Prepare(t.Context(), messages, &mmsp.Config{})
+	var invalid *mmsp.InvalidRequestError
+	if !errors.As(err, &invalid) || invalid.Param != "messages[1].content_items[1].image_url" {
+		t.Error(err)
+	}
+}
+
+// TestManyImages: the pictures of a request are bounded together.
+func TestManyImages(t *testing.T) {
+	pictures := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("GIF89a\x01\x00\x01\x00\x00\x00\x00;")) }))
+	defer pictures.Close()
+	items := slices.Repeat([]mmsp.Item{mmsp.ImageURL(pictures.URL)}, 513)
+	_, err := build(t, "gemini-3.8-flash", func(o *mmsp.Options) { o.AllowPrivateFetch = true }).Prepare(t.Context(), []mmsp.Message{mmsp.UserMessage(items...)}, &mmsp.Config{})
+	var invalid *mmsp.InvalidRequestError
+	if !errors.As(err, &invalid) || invalid.Param != "messages[0].content_items[512].image_url" {
+		t.Error(err)
+	}
+}

@@ -705,11 +705,12 @@ func TestListModels(t *testing.T) {
 		"an error":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403) },
 		"a page":      says("<html>"),
 		"a list":      says("[]"),
+		"an echo":     says(`"the-key"`),
 		"a cut page":  says(`{"models":[{"name":"models/x"}`),
 		"no last one": says(`{"nextPageToken":"x"}`),
 	} {
 		var failure *mmsp.UpstreamError
-		if ids, err := serve(t, "m", handler).ListModels(t.Context()); !errors.As(err, &failure) {
+		if ids, err := serve(t, "m", handler).ListModels(t.Context()); !errors.As(err, &failure) || strings.Contains(failure.Message, "the-key") {
 			t.Error(name, ids, err)
 		}
 	}

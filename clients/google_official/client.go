@@ -43,6 +43,8 @@ const (
 
 	maxModelPages     = 1000
 	maxModelPageBytes = 16 << 20
+	maxNameBytes      = 1 << 10 // of a function, which every answer to a call repeats
+	maxTurns          = 1 << 16 // of a script for two speakers
 )
 
 // Client speaks Interactions to Google for one model.
@@ -305,6 +307,7 @@ func (c *Client) convertMedia(mediaType, data string) interactions.Content {
 // transformUniMessageToModelInput turns the messages into steps, in their order. Text and media gather in a step, which
 // ends before any item that is no part of one. The API wants a turn of the model to begin with a signed thought.
 func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages []mmsp.Message) ([]interactions.Step, error) {
+	ctx = fetch.ForRequest(ctx)
 	input := []interactions.Step{}
 	names := map[string]string{} // of the calls so far, by their ids
 	for m := range messages {
@@ -377,6 +380,9 @@ func (c *Client) transformUniMessageToModelInput(ctx context.Context, messages [
 			case mmsp.InlineDataDone:
 				add(c.convertMedia(item.MimeType, base64.StdEncoding.EncodeToString(item.Data)))
 			case mmsp.ToolCallDone:
+				if len(item.Name) > maxNameBytes {
+					return nil, invalid(m, i, ".name", fmt.Sprintf("the name of a function is longer than %d bytes", maxNameBytes))
+				}
 				names[item.ToolCallID] = item.Name
 				arguments := item.Arguments
 				if arguments == "" {
@@ -467,7 +473,9 @@ func (c *Client) transformUniMessageToScript(messages []mmsp.Message, voices []i
 			name = strings.TrimSpace(name)
 			switch {
 			case labelled && (name == voices[0].Speaker || name == voices[1].Speaker):
-				flush()
+				if flush(); len(content) == maxTurns {
+					return nil, &mmsp.InvalidRequestError{Param: fmt.Sprintf("messages[%d]", m), Message: fmt.Sprintf("the script has more than %d turns", maxTurns)}
+				}
 				speaker = name
 				said = []string{strings.TrimSpace(rest)}
 			case speaker != "":
@@ -635,6 +643,7 @@ func (c *Client) prepareEmbedding(ctx context.Context, messages []mmsp.Message, 
 			return nil, c.unsupported(p.name, "the embeddings of Gemini have no "+p.name)
 		}
 	}
+	ctx = fetch.ForRequest(ctx)
 	model := strings.TrimPrefix(c.model, "models/")
 	request := &interactions.EmbedRequest{Requests: []interactions.EmbedContentRequest{}}
 	for m := range messages {
@@ -700,6 +709,16 @@ func (c *Client) embedMessagesInternal(ctx context.Context, request *mmsp.Reques
 	answer, ok := interactions.DecodeEmbeddings(body)
 	if !ok {
 		yield(nil, failure.Body(class, response.Redact(body)))
+		return
+	}
+	var asked struct {
+		Requests []json.RawMessage `json:"requests"`
+	}
+	if n := len(answer.Vectors); json.Unmarshal(request.Body, &asked) != nil || n > 0 && n < len(asked.Requests) {
+		yield(nil, &mmsp.UpstreamError{
+			Client: class, ErrorType: "unexpected_body",
+			Message: fmt.Sprintf("the provider answered with %d vectors for %d contents", n, len(asked.Requests)),
+		})
 		return
 	}
 	event := mmsp.UniEvent{
@@ -831,7 +850,7 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 		}
 		ids, next, ok := interactions.DecodeModels(body)
 		if !ok {
-			return nil, &mmsp.UpstreamError{Client: class, ErrorType: "unexpected_body", Message: "the list of models is not readable: " + failure.Excerpt(body)}
+			return nil, &mmsp.UpstreamError{Client: class, ErrorType: "unexpected_body", Message: "the list of models is not readable: " + failure.Excerpt(response.Redact(body))}
 		}
 		models = append(models, ids...)
 		if next == "" {

@@ -611,6 +611,11 @@ func TestEmbedding(t *testing.T) {
 			t.Errorf("%s: %T %v", row.body, err, err)
 		}
 	}
+	two := []mmsp.Message{mmsp.UserMessage(mmsp.Text("a")), mmsp.UserMessage(mmsp.Text("b"))}
+	client := testClient(t, "gemini-embedding-2", serve(t, sends(200, `{"embeddings":[{"values":[1]}]}`)))
+	if _, err := mmsp.Collect(mmsp.NewClient(client).StreamingResponse(t.Context(), two, nil)); err == nil || !strings.Contains(err.Error(), "1 vectors for 2 contents") {
+		t.Errorf("too few vectors: %v", err)
+	}
 	_, _, err := read(t, testClient(t, "gemini-embedding-2", serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"embeddings":[`)
 		w.(http.Flusher).Flush()
@@ -645,9 +650,9 @@ func TestListModels(t *testing.T) {
 		t.Errorf("%q %v %q", ids, err, asked)
 	}
 
-	for body, status := range map[string]int{`{"error":{"code":401,"message":"No."}}`: 401, `<html>`: 200, `{"error":{"message":"No."}}`: 200, `{"models":[{"name":"a"}],"nextPageToken":"again"}`: 200} {
+	for body, status := range map[string]int{`{"error":{"code":401,"message":"No."}}`: 401, `<html>`: 200, `"test-key"`: 200, `{"error":{"message":"No."}}`: 200, `{"models":[{"name":"a"}],"nextPageToken":"again"}`: 200} {
 		ids, err := testClient(t, "m", transport(func(*http.Request) (*http.Response, error) { return answer(status, body), nil })).ListModels(t.Context())
-		if failure := (*mmsp.UpstreamError)(nil); !errors.As(err, &failure) || failure.Client != class || ids != nil {
+		if failure := (*mmsp.UpstreamError)(nil); !errors.As(err, &failure) || failure.Client != class || ids != nil || strings.Contains(failure.Message, "test-key") {
 			t.Errorf("%s: %q %v", body, ids, err)
 		}
 	}

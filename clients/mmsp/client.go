@@ -123,6 +123,8 @@ func (c *Client) forward(ctx context.Context, request *mmsp.Request, yield func(
 			return nil
 		case string(wire.Data) == "[DONE]":
 			return &mmsp.IncompleteStreamError{Client: class, Reason: "the server's stream ended without a stop"}
+		case stopped: // nothing follows a stop
+			continue
 		}
 		if errorObject(wire.Data) != nil {
 			return serverError(0, response.Redact(wire.Data))
@@ -135,7 +137,7 @@ func (c *Client) forward(ctx context.Context, request *mmsp.Request, yield func(
 			return failure.Malformed(class, number, response.Redact(wire.Data), err)
 		}
 		if event.Type == mmsp.EventStop {
-			stopped = true
+			stopped, rest = true, nil
 			response.Linger(doneWait)
 		}
 		event.More = len(rest) > 0 || reader.More()

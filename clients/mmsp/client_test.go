@@ -148,6 +148,8 @@ func TestEnds(t *testing.T) {
 		{name: "[DONE]", status: 200, body: sse(delta, stop) + done, events: 2},
 		{name: "no [DONE]", status: 200, body: sse(delta, stop), events: 2},
 		{name: "a last event without its blank line", status: 200, body: sse(delta) + "data: " + stop, events: 2},
+		{name: "events after the stop", status: 200, body: sse(delta, stop, stop, delta, `{"error":`+late+`}`, `{`) + done, events: 2},
+		{name: "items of the stop", status: 200, body: sse(delta, strings.Replace(stop, `[]`, `[{"type":"text.done","text":"a"},{"type":"text.done","text":"b"}]`, 1)) + done, events: 2},
 		{name: "[DONE] without a stop", status: 200, body: sse(delta) + done, events: 1, want: incomplete},
 		{name: "cut", status: 200, body: sse(delta), events: 1, want: incomplete},
 		{name: "cut in the middle of an event", status: 200, body: sse(delta) + "data: " + stop[:100], events: 1, want: incomplete},

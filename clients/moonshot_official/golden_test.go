@@ -58,7 +58,7 @@ moonshot.message.text.assistant moonshot.message.tool_call moonshot.message.tool
 moonshot.message.tool_result.no_images moonshot.message.turn moonshot.message.empty moonshot.message.inline_data
 moonshot.reasoning.reasoning_content moonshot.reasoning.reasoning moonshot.reasoning.unset moonshot.reasoning.mixed
 moonshot.reasoning.empty moonshot.reasoning.call_only_turn moonshot.reasoning.details.own
-moonshot.reasoning.details.own_text moonshot.reasoning.details.signed_text moonshot.reasoning.details.foreign
+moonshot.reasoning.details.own_text moonshot.reasoning.details.one_text moonshot.reasoning.details.signed_text moonshot.reasoning.details.foreign
 moonshot.reasoning.details.foreign_text moonshot.message.image.data moonshot.message.image.large
 moonshot.message.image.remote moonshot.message.tool_result.images
 `)
@@ -145,6 +145,7 @@ var golden = []struct{ id, model, config, messages, want string }{
 	{"moonshot.reasoning.call_only_turn", "kimi-k3", ``, assistant(thought(`a`, `"reasoning_field":"reasoning_content"`)+`,`+call) + `,` + user(result(``)) + `,` + assistant(call), sent(`{"role":"assistant","tool_calls":[` + wireCall + `],"reasoning_content":"a"},{"role":"tool","tool_call_id":"k1","content":"4.1 m"},{"role":"assistant","tool_calls":[` + wireCall + `]}`)},
 	{"moonshot.reasoning.details.own", "kimi-k3", ``, assistant(thought(`a`, `"reasoning_field":"reasoning"`) + `,` + thought(``, `"reasoning_details":[{"type":"reasoning.text","format":"f","index":0,"signature":"S"}],"issuer":"moonshot"`)), sent(`{"role":"assistant","reasoning":"a","reasoning_details":[{"type":"reasoning.text","format":"f","index":0,"text":"a","signature":"S"}]}`)},
 	{"moonshot.reasoning.details.own_text", "kimi-k3", ``, assistant(thought(`a`, `"reasoning_details":[{"type":"reasoning.text","index":0}],"issuer":"moonshot"`) + `,` + thought(``, `"reasoning_details":[{"type":"reasoning.text","index":0,"signature":"S"}]`) + `,` + thought(`b`, `"reasoning_field":"reasoning"`) + `,` + thought(`c`, `"reasoning_field":"reasoning"`) + `,` + thought(``, `"reasoning_details":[{"type":"reasoning.text","index":1,"signature":"T"},{"type":"reasoning.summary"},{"type":"reasoning.encrypted","data":"D"}]`)), sent(`{"role":"assistant","reasoning":"bc","reasoning_details":[{"type":"reasoning.text","index":0,"text":"a","signature":"S"},{"type":"reasoning.text","index":1,"text":"bc","signature":"T"},{"type":"reasoning.summary"},{"type":"reasoning.encrypted","data":"D"}]}`)},
+	{"moonshot.reasoning.details.one_text", "kimi-k3", ``, assistant(thought(`a`, `"reasoning_details":[{"type":"reasoning.text","index":0},{"type":"reasoning.text","index":0,"signature":"S"},{"type":"reasoning.encrypted","data":"D"}],"issuer":"moonshot"`)), sent(`{"role":"assistant","reasoning_details":[{"type":"reasoning.text","index":0,"text":"a","signature":"S"},{"type":"reasoning.encrypted","data":"D"}]}`)},
 	{"moonshot.reasoning.details.signed_text", "kimi-k3", ``, assistant(thought(`b`, `"reasoning_field":"reasoning"`) + `,` + thought(`a`, `"reasoning_details":[{"type":"reasoning.text","signature":"S"}],"issuer":"moonshot"`)), sent(`{"role":"assistant","reasoning":"b","reasoning_details":[{"type":"reasoning.text","text":"a","signature":"S"}]}`)},
 	{"moonshot.reasoning.details.foreign", "kimi-k3", ``, assistant(thought(`a`, `"reasoning_field":"reasoning"`) + `,` + thought(``, `"reasoning_details":[{"type":"reasoning.encrypted","data":"D"}],"issuer":"other.test"`)), sent(`{"role":"assistant","reasoning":"a"}`)},
 	{"moonshot.reasoning.details.foreign_text", "kimi-k3", ``, assistant(thought(`a`, `"reasoning_details":[{"type":"reasoning.text","signature":"S"}],"issuer":"other.test"`)), sent(`{"role":"assistant","reasoning_content":"a","reasoning":"a"}`)},
@@ -250,5 +251,17 @@ func TestRefusedImage(t *testing.T) {
 	want := "invalid messages[0].content_items[1].images[1]: image http://127.0.0.1:1/a.png: the address is not public"
 	if got := prepare(t, build(t, mmsp.Options{}), messages, &mmsp.Config{}); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestManyImages: the pictures of a request are bounded together.
+func TestManyImages(t *testing.T) {
+	pictures := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("GIF89a\x01\x00\x01\x00\x00\x00\x00;")) }))
+	defer pictures.Close()
+	items := slices.Repeat([]mmsp.Item{mmsp.ImageURL(pictures.URL)}, 513)
+	_, err := build(t, mmsp.Options{Model: "kimi-k3", AllowPrivateFetch: true}).Prepare(t.Context(), []mmsp.Message{mmsp.UserMessage(items...)}, &mmsp.Config{})
+	var invalid *mmsp.InvalidRequestError
+	if !errors.As(err, &invalid) || invalid.Param != "messages[0].content_items[512].image_url" {
+		t.Error(err)
 	}
 }

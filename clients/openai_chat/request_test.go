@@ -105,6 +105,10 @@ func TestMessages(t *testing.T) {
 			`{"role":"assistant","reasoning_details":[{"type":"reasoning.text","text":"a","signature":"S"},{"type":"reasoning.text","signature":"T"}]}`,
 		},
 		{
+			"several details of one text", assistant(detail(`a`, `"type":"reasoning.text","index":0},{"type":"reasoning.text","index":0,"signature":"S"},{"type":"reasoning.summary"},{"type":"reasoning.encrypted","data":"D"`, `provider.test`)),
+			`{"role":"assistant","reasoning_details":[{"type":"reasoning.text","index":0,"text":"a","signature":"S"},{"type":"reasoning.summary"},{"type":"reasoning.encrypted","data":"D"}]}`,
+		},
+		{
 			"encrypted reasoning beside a string", assistant(thought("Hm.", "reasoning") + `,` + detail(``, `"type":"reasoning.encrypted","id":"k1","data":"D"`, `provider.test`)),
 			`{"role":"assistant","reasoning":"Hm.","reasoning_details":[{"type":"reasoning.encrypted","id":"k1","data":"D"}]}`,
 		},
@@ -313,5 +317,17 @@ func TestSecondTurn(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", request.Body, want)
 			}
 		})
+	}
+}
+
+// TestManyImages: the pictures of a request are bounded together.
+func TestManyImages(t *testing.T) {
+	pictures := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("GIF89a\x01\x00\x01\x00\x00\x00\x00;")) }))
+	defer pictures.Close()
+	items := slices.Repeat([]mmsp.Item{mmsp.ImageURL(pictures.URL)}, 513)
+	_, err := build(t, mmsp.Options{AllowPrivateFetch: true}).Prepare(t.Context(), []mmsp.Message{mmsp.UserMessage(items...)}, &mmsp.Config{})
+	var invalid *mmsp.InvalidRequestError
+	if !errors.As(err, &invalid) || invalid.Param != "messages[0].content_items[512].image_url" {
+		t.Error(err)
 	}
 }

@@ -274,16 +274,16 @@ func reasoningFieldsOf(fields map[string]bool, text *string) (reasoningContent, 
 	return text, text
 }
 
-// appendDetails adds an item's details to those of its turn. A signature that came after its text takes it from the
-// detail before it, or from the strings of the turn.
+// appendDetails adds an item's details to those of its turn. The text of the item is that of the first one. A signature
+// that came after its text takes it from the detail before it, or from the strings of the turn.
 func appendDetails(details, kept []openaichat.ReasoningDetail, text string, unsigned *strings.Builder) []openaichat.ReasoningDetail {
 	for _, detail := range kept {
 		last := len(details) - 1
 		switch {
 		case detail.Type == "reasoning.summary":
-			detail.Summary = text
+			detail.Summary, text = text, ""
 		case text != "" || detail.Signature == "":
-			detail.Text = text
+			detail.Text, text = text, ""
 		case last >= 0 && details[last].Text != "" && details[last].Signature == "":
 			details[last].Signature = detail.Signature
 			continue

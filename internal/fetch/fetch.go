@@ -73,13 +73,43 @@ func (e *Error) Unwrap() error { return e.ctxErr }
 
 var errBlocked = errors.New("the address is not public")
 
+// What the pictures of one request may come to. A URL is short, and what is behind it is not.
+const (
+	maxPictures = 512
+	allPictures = 128 << 20 // bytes, unless one may have more
+)
+
+// fetched counts the pictures of one request.
+type fetched struct {
+	pictures int
+	bytes    int64
+}
+
+type fetchedKey struct{}
+
+// ForRequest returns a context in which Image bounds the pictures of one request together. It is for one goroutine.
+func ForRequest(ctx context.Context) context.Context {
+	return context.WithValue(ctx, fetchedKey{}, &fetched{})
+}
+
 // Image downloads the PNG, JPEG, GIF or WebP picture at an http or https URL and returns it as a base64 data URL, its
 // media type taken from the bytes. The error is an *Error. A caller whose ctx ends gets its answer, and the server its
 // closed connection, at once.
 func (f *Fetcher) Image(ctx context.Context, rawURL string) (dataURL string, err error) {
+	all, _ := ctx.Value(fetchedKey{}).(*fetched)
+	if all == nil {
+		all = &fetched{}
+	}
+	if all.pictures++; all.pictures > maxPictures {
+		return "", &Error{Wanted: "image", Reason: fmt.Sprintf("at most %d pictures are fetched for a request", maxPictures)}
+	}
 	got, shown, err := f.get(ctx, rawURL, "image/png, image/jpeg, image/gif, image/webp")
 	if err != nil {
 		return "", failure(ctx, "image", shown, err)
+	}
+	limit := max(allPictures, f.opts.MaxBytes)
+	if all.bytes += int64(len(got.data)); all.bytes > limit {
+		return "", &Error{Wanted: "image", URL: shown, Reason: fmt.Sprintf("the pictures of the request are larger than %d bytes together", limit)}
 	}
 	mediaType := images.Sniff(got.data)
 	if mediaType == "" {

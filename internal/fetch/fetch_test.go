@@ -376,6 +376,39 @@ func TestMaxBytes(t *testing.T) {
 	}
 }
 
+// The pictures of a request are bounded together, and those of another one apart from them.
+func TestForRequest(t *testing.T) {
+	asked := 0
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		if _, err := io.WriteString(w, png); r.URL.Path == "/large" && err == nil {
+			_, _ = w.Write(make([]byte, 1<<20))
+		}
+	})
+	f := fetcher(Options{})
+	first := ForRequest(t.Context())
+	for range maxPictures {
+		if _, err := f.Image(first, server.URL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := f.Image(first, server.URL)
+	if fails(t, err, "at most 512 pictures are fetched for a request"); asked != maxPictures {
+		t.Errorf("%d pictures were asked for", asked)
+	}
+	second := ForRequest(t.Context())
+	for range allPictures/(1<<20) - 1 {
+		if _, err := f.Image(second, server.URL+"/large"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = f.Image(second, server.URL+"/large")
+	fails(t, err, "the pictures of the request are larger than 134217728 bytes together")
+	if _, err := f.Image(t.Context(), server.URL); err != nil {
+		t.Error(err)
+	}
+}
+
 // stalling is a server that answers never, or after the first bytes no more, and tells when its client has gone.
 func stalling(t *testing.T) (server *httptest.Server, asked, gone chan bool) {
 	asked, gone = make(chan bool, 1), make(chan bool, 1)

@@ -32,8 +32,11 @@ func CheckObject(text string) error {
 	return Check([]byte(text))
 }
 
-// MaxNodes is how many objects and lists a text may hold: what is made of each takes some hundred bytes, however short it is.
+// MaxNodes is how many objects and lists a text may hold, and how many values of it a Scanner looks into: what is made of
+// each takes some hundred bytes, however short it is.
 const MaxNodes = 1 << 18
+
+var tooManyNodes = "more than " + strconv.Itoa(MaxNodes) + " objects and lists"
 
 type checker struct {
 	data    []byte
@@ -85,7 +88,7 @@ func (c *checker) value() *SyntaxError {
 	switch c.data[c.pos] {
 	case '{', '[':
 		if c.nodes++; c.strict && c.nodes > MaxNodes {
-			return c.error("more than " + strconv.Itoa(MaxNodes) + " objects and lists")
+			return c.error(tooManyNodes)
 		}
 		if c.data[c.pos] == '{' {
 			return c.object()

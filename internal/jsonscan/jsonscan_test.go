@@ -117,6 +117,46 @@ func TestIntern(t *testing.T) {
 	}
 }
 
+// TestNodes: a scanner looks into as many values of a text as Check takes objects and lists.
+func TestNodes(t *testing.T) {
+	for element, read := range map[string]func(*Scanner){
+		"{}": func(s *Scanner) {
+			for first := true; s.Field(&first); {
+			}
+		},
+		"[]": func(s *Scanner) {
+			for first := true; s.Element(&first); {
+			}
+		},
+		"1": func(s *Scanner) { // which is none
+			for first := true; s.Field(&first); {
+			}
+		},
+	} {
+		for n, fits := range map[int]bool{MaxNodes - 1: true, MaxNodes: false} {
+			var s Scanner
+			for range 2 { // each text by itself
+				s.Reset([]byte("[" + strings.Repeat(element+",", n-1) + element + "]"))
+				elements := 0
+				for first := true; s.Element(&first); elements++ {
+					read(&s)
+				}
+				if err := s.End(); (err == nil) != fits || fits && elements != n {
+					t.Errorf("%d times %s: %d elements, %v", n, element, elements, err)
+				}
+			}
+		}
+	}
+	var s Scanner // what is skipped does not count
+	s.Reset([]byte("[" + strings.Repeat("{},", MaxNodes) + "1]"))
+	for first := true; s.Element(&first); {
+		s.Skip()
+	}
+	if err := s.End(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	deep := strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth)
 	many := func(last string) string {

@@ -46,12 +46,13 @@ type Scanner struct {
 	scratch []byte // strings with escapes are unescaped here
 
 	span    Span // the inside of the string that was read last
+	nodes   int  // values that were looked into
 	checked bool
 }
 
 // Reset starts over on another text. The scanner reads data in place.
 func (s *Scanner) Reset(data []byte) {
-	s.data, s.pos, s.name, s.err, s.checked = data, 0, nil, nil, false
+	s.data, s.pos, s.name, s.err, s.nodes, s.checked = data, 0, nil, nil, 0, false
 }
 
 // ResetChecked is Reset for a text that Check has passed, of which Raw need judge nothing.
@@ -128,11 +129,9 @@ func (s *Scanner) Field(first *bool) bool {
 	c := s.peek()
 	if *first {
 		*first = false
-		if c != '{' {
-			s.Skip()
+		if !s.enter(c, '{') {
 			return false
 		}
-		s.pos++
 		if c = s.peek(); c == '}' {
 			s.pos++
 			return false
@@ -163,6 +162,21 @@ func (s *Scanner) Field(first *bool) bool {
 	return true
 }
 
+// enter moves into the next value, which begins with c, if it is of the wanted kind; any other is skipped. Both count, since
+// readers make something of each.
+func (s *Scanner) enter(c, want byte) bool {
+	switch s.nodes++; {
+	case s.nodes > MaxNodes:
+		s.fail(tooManyNodes)
+		return false
+	case c != want:
+		s.Skip()
+		return false
+	}
+	s.pos++
+	return true
+}
+
 // Name returns the key that Field moved to, valid until the next string is read.
 func (s *Scanner) Name() []byte { return s.name }
 
@@ -171,11 +185,9 @@ func (s *Scanner) Element(first *bool) bool {
 	c := s.peek()
 	if *first {
 		*first = false
-		if c != '[' {
-			s.Skip()
+		if !s.enter(c, '[') {
 			return false
 		}
-		s.pos++
 		if s.peek() == ']' {
 			s.pos++
 			return false

@@ -383,6 +383,8 @@ func (r bodyReader) source(of string) BodySource {
 	default:
 		if r.Kind() == '{' {
 			r.FailField("type", fmt.Sprintf("%.64q is no type of source of an %s", s.Type, of))
+			r.Skip() // however deep sources stand in pictures that stand in sources
+			return s
 		}
 	}
 	r.Fields(func(name string) {

@@ -268,6 +268,9 @@ func Unroll(message []byte) (stream []byte, ok bool) {
 			kind = s.String()
 		case "content":
 			for first := true; s.Element(&first); {
+				if len(content) == jsonscan.MaxNodes { // each becomes two events
+					return nil, false
+				}
 				content = append(content, s.Raw())
 			}
 		case "usage":

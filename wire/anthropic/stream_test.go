@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
 func TestDecode(t *testing.T) {
@@ -184,4 +186,18 @@ func FuzzTransform(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLongUnroll: as many pieces as a text may hold become events.
+func TestLongUnroll(t *testing.T) {
+	for _, row := range []struct{ begin, end string }{
+		{`{"type":"message","content":[` + strings.Repeat("0,", jsonscan.MaxNodes-1) + `0`, `]}`},
+	} {
+		if _, ok := Unroll([]byte(row.begin + row.end)); !ok {
+			t.Errorf("%.60s… is not taken", row.begin)
+		}
+		if stream, ok := Unroll([]byte(row.begin + ",0" + row.end)); ok {
+			t.Errorf("%.60s…: %d bytes", row.begin, len(stream))
+		}
+	}
 }

@@ -293,7 +293,7 @@ func (b *Body) readSystem(r *jsonscan.Reader) {
 	turn := Turn{}
 	fields(r, func(name string) {
 		if name == "parts" {
-			list(r, func() { turn.Parts = append(turn.Parts, readPart(r)) })
+			list(r, func() { turn.Parts = append(turn.Parts, readPart(r, false)) })
 		} else {
 			r.Skip()
 		}
@@ -316,7 +316,7 @@ func readTurn(r *jsonscan.Reader) Turn {
 		case "role":
 			turn.Role = r.Word("user", "model", "function")
 		case "parts":
-			list(r, func() { turn.Parts = append(turn.Parts, readPart(r)) })
+			list(r, func() { turn.Parts = append(turn.Parts, readPart(r, false)) })
 		default:
 			r.Skip()
 		}
@@ -324,7 +324,8 @@ func readTurn(r *jsonscan.Reader) Turn {
 	return turn
 }
 
-func readPart(r *jsonscan.Reader) InputPart {
+// readPart reads a part of a turn, or of an answer to a call.
+func readPart(r *jsonscan.Reader, answer bool) InputPart {
 	part := InputPart{Path: r.Path()}
 	var unknown []string
 	fields(r, func(name string) {
@@ -350,7 +351,11 @@ func readPart(r *jsonscan.Reader) InputPart {
 		case "inlineData", "fileData":
 			part.readData(r)
 		case "functionCall", "functionResponse":
-			part.readFunction(r)
+			if answer { // where they are refused, however deep answers stand in answers
+				r.Skip()
+			} else {
+				part.readFunction(r)
+			}
 		case "executableCode", "codeExecutionResult", "toolCall", "toolResponse", "partMetadata":
 			r.Skip()
 		case "videoMetadata", "mediaResolution", "mediaProcessing":
@@ -416,7 +421,7 @@ func (p *InputPart) readFunction(r *jsonscan.Reader) {
 			p.Response = r.Object()
 		case name == "parts" && p.Kind == "functionResponse":
 			list(r, func() {
-				part := readPart(r)
+				part := readPart(r, true)
 				if part.Kind != "" && part.Kind != "inlineData" && part.Kind != "fileData" {
 					r.FailAt(part.Path, "inlineData or fileData is wanted, not "+part.Kind)
 				}
@@ -555,8 +560,14 @@ func (g *Generation) read(r *jsonscan.Reader) {
 			twice = twice || schema != nil && g.Schema != nil
 			g.Schema = schema
 		case "responseModalities":
+			said := map[string]bool{}
 			r.Elements(func() {
-				switch word(r, "MODALITY_UNSPECIFIED", "TEXT", "IMAGE", "AUDIO") {
+				modality := word(r, "MODALITY_UNSPECIFIED", "TEXT", "IMAGE", "AUDIO")
+				if said[modality] {
+					return
+				}
+				said[modality] = true
+				switch modality {
 				case "IMAGE":
 					g.AsksPictures = append(g.AsksPictures, r.Path()+" (IMAGE)")
 				case "AUDIO":

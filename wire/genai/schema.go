@@ -67,14 +67,23 @@ const (
 	memberCost = 32       // bytes that a member of an object or a list counts beside its own
 	maxNesting = 64
 	maxReentry = 2 // how often a schema that contains itself is written inside itself
+
+	maxAllNodes   = 1 << 17 // of all schemas of a request
+	maxAllScanned = 128 << 20
 )
 
-var errTooLarge = errors.New("the schema is too large once its references are written out")
+var (
+	errTooLarge = errors.New("the schema is too large once its references are written out")
+	errAllLarge = errors.New("the schemas of all functions are too large once their references are written out")
+)
+
+// Schemas makes the schemas of one request. Its zero value is ready for the first.
+type Schemas struct{ nodes, scanned int }
 
 // Parameters makes the schema of a function's parameters from JSON Schema. References are written out, and a schema that
 // contains itself ends in an open object. What the API has no word for is left out, so that what it accepts is wider,
 // never narrower. nil: the function takes no parameters.
-func Parameters(jsonSchema json.RawMessage) (*Schema, error) {
+func (all *Schemas) Parameters(jsonSchema json.RawMessage) (*Schema, error) {
 	if len(bytes.TrimSpace(jsonSchema)) == 0 {
 		return nil, nil
 	}
@@ -88,6 +97,10 @@ func Parameters(jsonSchema json.RawMessage) (*Schema, error) {
 	s := c.schema(jsonSchema, 0)
 	if c.spent() {
 		return nil, errTooLarge
+	}
+	all.nodes, all.scanned = all.nodes+c.nodes, all.scanned+c.scanned
+	if all.nodes > maxAllNodes || all.scanned > maxAllScanned {
+		return nil, errAllLarge
 	}
 	// The API wants one object here. Of alternatives it gets what any of them allows.
 	has := map[string]bool{}

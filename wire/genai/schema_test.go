@@ -84,7 +84,7 @@ const definitions = `"$defs":{"Port":{"type":"object","additionalProperties":fal
 
 func TestParameters(t *testing.T) {
 	for _, tt := range schemaTests {
-		schema, err := Parameters(json.RawMessage(`{"$schema":"x","type":"object","properties":{"p":` + tt.schema + `},"required":["p"],` + definitions + `}`))
+		schema, err := new(Schemas).Parameters(json.RawMessage(`{"$schema":"x","type":"object","properties":{"p":` + tt.schema + `},"required":["p"],` + definitions + `}`))
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
@@ -117,7 +117,7 @@ func TestWholeParameters(t *testing.T) {
 		{wide(9), `the schema is too large once its references are written out`},
 		{long, `the schema is too large once its references are written out`},
 	} {
-		schema, err := Parameters(json.RawMessage(tt.schema))
+		schema, err := new(Schemas).Parameters(json.RawMessage(tt.schema))
 		got, _ := json.Marshal(schema)
 		if err != nil {
 			got = []byte(err.Error())
@@ -126,11 +126,11 @@ func TestWholeParameters(t *testing.T) {
 			t.Errorf("%.100s: got %.300s, want %s", tt.schema, got, tt.want)
 		}
 	}
-	if _, err := Parameters(json.RawMessage(wide(4))); err != nil {
+	if _, err := new(Schemas).Parameters(json.RawMessage(wide(4))); err != nil {
 		t.Errorf("a schema of a few thousand nodes: %v", err)
 	}
 	deep := json.RawMessage(`{"properties":{"a":` + strings.Repeat(`{"properties":{"a":`, 100) + `{}` + strings.Repeat(`}}`, 100) + `}}`)
-	if schema, err := Parameters(deep); err != nil || schema == nil {
+	if schema, err := new(Schemas).Parameters(deep); err != nil || schema == nil {
 		t.Errorf("a deep schema: %v", err)
 	}
 }
@@ -163,7 +163,7 @@ func FuzzParameters(f *testing.F) {
 		f.Add([]byte(`{"properties":{"p":` + tt.schema + `},` + definitions + `}`))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		schema, err := Parameters(data)
+		schema, err := new(Schemas).Parameters(data)
 		if err != nil || schema == nil {
 			return
 		}
@@ -231,9 +231,36 @@ func TestLargeSchemas(t *testing.T) {
 		{"empty steps", `{"properties":{` + list(9000, `"aN":{"$ref":"#`+strings.Repeat("/", 64)+`"}`) + `}}`, false},
 	} {
 		began := time.Now()
-		_, err := Parameters(json.RawMessage(tt.schema))
+		_, err := new(Schemas).Parameters(json.RawMessage(tt.schema))
 		if took := time.Since(began); took > time.Minute || (err != nil) != tt.refused {
 			t.Errorf("%s: %v after %v", tt.name, err, took)
 		}
 	}
+}
+
+// TestManySchemas: what references make of the schemas of a request is bounded together.
+func TestManySchemas(t *testing.T) {
+	half := `{"$defs":{"d":{"properties":{` + properties(80, `{}`) + `}}},"properties":{` + properties(80, `{"$ref":"#/$defs/d"}`) + `}}`
+	long := `{"description":"` + strings.Repeat("x", 4<<20) + `","properties":{"a":{"$ref":"#"}}}`
+	for _, schema := range []string{half, long} {
+		var schemas Schemas
+		n := 0
+		for ; n < 100; n++ {
+			if _, err := schemas.Parameters(json.RawMessage(schema)); err != nil {
+				break
+			}
+		}
+		if n < 5 || n > 20 {
+			t.Errorf("%d schemas of %d bytes are written out", n, len(schema))
+		}
+	}
+}
+
+// properties are n fields of a schema.
+func properties(n int, each string) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf(`"p%d":%s`, i, each)
+	}
+	return strings.Join(all, ",")
 }

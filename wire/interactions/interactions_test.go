@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
 func TestEncode(t *testing.T) {
@@ -308,4 +310,20 @@ func FuzzTransform(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLongUnroll: as many pieces as a text may hold become events.
+func TestLongUnroll(t *testing.T) {
+	for _, row := range []struct{ begin, end string }{
+		{`{"status":"completed","steps":[` + strings.Repeat("0,", jsonscan.MaxNodes-1) + `0`, `]}`},
+		{`{"status":"completed","steps":[{"type":"model_output","content":[` + strings.Repeat("0,", jsonscan.MaxNodes-2) + `0`, `]}]}`},
+		{`{"status":"completed","steps":[{},{"type":"thought","summary":[` + strings.Repeat("0,", jsonscan.MaxNodes-3) + `0`, `]}]}`},
+	} {
+		if _, ok := Unroll([]byte(row.begin + row.end)); !ok {
+			t.Errorf("%.60s… is not taken", row.begin)
+		}
+		if stream, ok := Unroll([]byte(row.begin + ",0" + row.end)); ok {
+			t.Errorf("%.60s…: %d bytes", row.begin, len(stream))
+		}
+	}
 }

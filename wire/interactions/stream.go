@@ -318,6 +318,7 @@ func Unroll(interaction []byte) (stream []byte, ok bool) {
 	var steps [][]byte
 	found := false
 	usage, failed := []byte("null"), []byte("null")
+	room := jsonscan.MaxNodes // for steps and what they hold, of which each becomes an event
 	s.Reset(line.Bytes())
 	for first := true; s.Field(&first); {
 		switch string(s.Name()) {
@@ -326,6 +327,9 @@ func Unroll(interaction []byte) (stream []byte, ok bool) {
 		case "steps":
 			found = true
 			for first := true; s.Element(&first); {
+				if room--; room < 0 {
+					return nil, false
+				}
 				steps = append(steps, s.Raw())
 			}
 		case "usage":
@@ -342,7 +346,9 @@ func Unroll(interaction []byte) (stream []byte, ok bool) {
 	var b bytes.Buffer
 	b.Grow(line.Len() + 1<<10)
 	for i, step := range steps {
-		unrollStep(&b, i, step)
+		if unrollStep(&b, i, step, &room); room < 0 {
+			return nil, false
+		}
 	}
 	if status != "in_progress" && status != "queued" {
 		head := jsonscan.AppendString([]byte(`data: {"event_type":"interaction.completed","interaction":{"status":`), status)
@@ -351,8 +357,9 @@ func Unroll(interaction []byte) (stream []byte, ok bool) {
 	return b.Bytes(), true
 }
 
-// unrollStep writes the events of one step. A whole content of text, picture or sound is what its delta would be.
-func unrollStep(b *bytes.Buffer, index int, step []byte) {
+// unrollStep writes the events of one step. A whole content of text, picture or sound is what its delta would be. Where there
+// is no room for all, the room is less than nothing.
+func unrollStep(b *bytes.Buffer, index int, step []byte, room *int) {
 	var s jsonscan.Scanner
 	var kind string
 	var contents, summaries [][]byte
@@ -364,10 +371,16 @@ func unrollStep(b *bytes.Buffer, index int, step []byte) {
 			kind = s.String()
 		case "content":
 			for first := true; s.Element(&first); {
+				if *room--; *room < 0 {
+					return
+				}
 				contents = append(contents, s.Raw())
 			}
 		case "summary":
 			for first := true; s.Element(&first); {
+				if *room--; *room < 0 {
+					return
+				}
 				summaries = append(summaries, s.Raw())
 			}
 		case "signature":

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
@@ -66,6 +67,8 @@ type Decoder struct {
 	text     *string         // the last of them
 	at       jsonscan.Span   // where it stands
 	skipped  []jsonscan.Span // what varies besides
+
+	pieces []string // of the text of a part
 
 	last ReasoningDetail // what the last detail says of its kind, which the next one repeats
 }
@@ -300,22 +303,22 @@ func (d *Decoder) content() {
 		d.texts = 2 // it may overwrite the string of an earlier key
 	}
 	for first := true; s.Element(&first); {
-		var text string
+		d.pieces = d.pieces[:0]
 		thinking := false
 		for first := true; s.Field(&first); {
 			switch string(s.Name()) {
 			case "text":
-				text += s.String()
+				d.pieces = append(d.pieces, s.String())
 			case "thinking":
 				thinking = true
 				if s.Kind() == '"' {
-					text += s.String()
+					d.pieces = append(d.pieces, s.String())
 					continue
 				}
 				for first := true; s.Element(&first); {
 					for first := true; s.Field(&first); {
 						if string(s.Name()) == "text" {
-							text += s.String()
+							d.pieces = append(d.pieces, s.String())
 						} else {
 							s.Skip()
 						}
@@ -325,7 +328,7 @@ func (d *Decoder) content() {
 				s.Skip()
 			}
 		}
-		if text != "" {
+		if text := strings.Join(d.pieces, ""); text != "" {
 			delta.Parts = append(delta.Parts, Part{text, thinking})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -132,10 +133,28 @@ func TestDecodeWhole(t *testing.T) {
 
 func TestDecodeErrors(t *testing.T) {
 	var d Decoder
-	for _, data := range []string{``, ` `, `{`, `{"choices":[`, `{"choices":[{"delta":{"content":"a`, `{"choices":[]} x`, `{"a" 1}`, `{"a":1,}`, `{a:1}`, `hello`, `{"choices":[{"delta":{"content":tru}}]}`, `{"x":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}`} {
+	for _, data := range []string{``, ` `, `{`, `{"choices":[`, `{"choices":[{"delta":{"content":"a`, `{"choices":[]} x`, `{"a" 1}`, `{"a":1,}`, `{a:1}`, `hello`, `{"choices":[{"delta":{"content":tru}}]}`, `{"choices":[{"delta":{"tool_calls":[` + strings.Repeat("1,", 1<<18) + `1]}}]}`, `{"x":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}`} {
 		if c, err := d.Decode([]byte(data)); err == nil {
 			t.Errorf("%.40s was read as %s", data, show(c))
 		}
+	}
+}
+
+// TestLongPart: the pieces of a part are joined once.
+func TestLongPart(t *testing.T) {
+	const n = 10_000
+	piece := strings.Repeat("x", 100)
+	data := []byte(`{"choices":[{"delta":{"content":[{"thinking":[` + strings.Repeat(`{"text":"`+piece+`"},`, n) + `{}]}]}}]}`)
+	var d Decoder
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c, err := d.Decode(data)
+	runtime.ReadMemStats(&after)
+	if err != nil || len(c.Delta.Parts) != 1 || c.Delta.Parts[0].Text != strings.Repeat(piece, n) {
+		t.Errorf("%d parts, %v", len(c.Delta.Parts), err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > uint64(10*len(data)) {
+		t.Errorf("%d bytes are allocated for a chunk of %d", took, len(data))
 	}
 }
 

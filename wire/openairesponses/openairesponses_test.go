@@ -287,6 +287,40 @@ func TestTracker(t *testing.T) {
 	}
 }
 
+// TestTrackerOfManyParts: of however many parts of an item each is told once, with fragments before it or without.
+func TestTrackerOfManyParts(t *testing.T) {
+	for _, c := range []struct {
+		name, delta, done string // with the number of the part as N
+	}{
+		{"texts", "", `{"type":"response.output_text.done","item_id":"m","content_index":N,"text":"N "}`},
+		{"texts in fragments", `{"type":"response.output_text.delta","item_id":"m","content_index":N,"delta":"N "}`, `{"type":"response.output_text.done","item_id":"m","content_index":N,"text":"N "}`},
+		{"texts in fragments without numbers", `{"type":"response.output_text.delta","item_id":"m","delta":"N "}`, `{"type":"response.output_text.done","item_id":"m","content_index":N,"text":"N "}`},
+		{"summaries", "", `{"type":"response.reasoning_summary_part.done","item_id":"r","summary_index":N,"part":{"type":"summary_text","text":"N "}}`},
+		{"reasoning", "", `{"type":"response.reasoning_text.done","item_id":"r","content_index":N,"text":"N "}`},
+	} {
+		var d Decoder
+		var tracker Tracker
+		var got, want strings.Builder
+		for part := range 70 {
+			for _, data := range []string{c.delta, c.done, c.done} {
+				if data == "" {
+					continue
+				}
+				event, err := d.Decode([]byte(strings.ReplaceAll(data, "N", fmt.Sprint(part))))
+				if err != nil {
+					t.Fatal(err)
+				}
+				tracker.Trim(event)
+				got.WriteString(event.Part.Text)
+			}
+			fmt.Fprint(&want, part, " ")
+		}
+		if got.String() != want.String() {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.name, &got, &want)
+		}
+	}
+}
+
 func TestTrackerForgetsTheOldest(t *testing.T) {
 	var tracker Tracker
 	for i := range 3 * maxTracked {

@@ -15,9 +15,13 @@ type tracked struct {
 	index  int    // -1: not known
 	id     string
 	callID string
-	said   uint64 // the parts whose text came, a bit each
+	said   uint64 // the parts whose text came, a bit each; those from lastBit on share one,
+	far    [2]int // so that this is the last of them, of texts or summaries and of reasoning
 	done   bool
 }
+
+// lastBit is the part that has the last bit of its kind for itself and those behind it.
+const lastBit = 31
 
 // allParts stands for parts that the wire does not number.
 const allParts = ^uint64(0)
@@ -78,17 +82,18 @@ func (t *Tracker) part(e *Event, kind string, done bool) {
 	if item == nil {
 		item = t.add(e, kind, e.ItemID)
 	}
-	bits := allParts
+	bits, far := allParts, &item.far[0]
 	if e.PartIndex >= 0 {
-		bits = 1 << min(e.PartIndex, 31)
+		bits = 1 << min(e.PartIndex, lastBit)
 		if e.Part.Type == PartReasoningText { // numbered apart from the summary's
-			bits <<= 32
+			bits, far = bits<<32, &item.far[1]
 		}
 	}
-	if done && item.said&bits != 0 {
+	if done && (item.said == allParts || item.said&bits != 0 && e.PartIndex <= max(*far, lastBit-1)) {
 		e.Part.Text = ""
 	}
 	item.said |= bits
+	*far = max(*far, e.PartIndex)
 }
 
 func (t *Tracker) itemDone(e *Event) {
