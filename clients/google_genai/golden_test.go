@@ -461,7 +461,7 @@ func TestLongScript(t *testing.T) {
 	lines[0] = mmsp.Text("Ann: begin")
 	began := time.Now()
 	request, err := client.Prepare(t.Context(), []mmsp.Message{mmsp.UserMessage(lines...)}, &config)
-	if took := time.Since(began); err != nil || took > 2*time.Second || len(request.Body) < 200_000*len("more and more of it") {
+	if took := time.Since(began); err != nil || took > time.Minute || len(request.Body) < 200_000*len("more and more of it") {
 		t.Errorf("%v after %v", err, took)
 	}
 }

@@ -159,13 +159,13 @@ func TestInStream(t *testing.T) {
 
 // TestNesting: what nests for malice is read in reasonable time.
 func TestNesting(t *testing.T) {
-	body := strings.Repeat(`{"error":`, 500) + `{"message":"` + strings.Repeat("x", 900_000) + `"}` + strings.Repeat("}", 500)
+	body := strings.Repeat(`{"error":`, 500) + `{"message":"` + strings.Repeat("x", 9_000_000) + `"}` + strings.Repeat("}", 500)
 	if e := Event("C", []byte(strings.Repeat(`{"error":`, 9)+`{"message":"m"}`+strings.Repeat("}", 9))); e.Message == "m" {
 		t.Error("read deeper than errors nest")
 	}
 	begin := time.Now()
 	Body("C", []byte(body))
-	if took := time.Since(begin); took > time.Second {
+	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("took %v", took)
 	}
 }
