@@ -237,10 +237,10 @@ func TestCallersLeave(t *testing.T) {
 // TestHeartbeats: a stream lives while the provider is silent, before, between and behind its events, and has one end.
 func TestHeartbeats(t *testing.T) {
 	t.Parallel()
-	const every = 10 * time.Millisecond
+	const every = 12 * time.Millisecond
 	pause := func(ctx context.Context) {
 		select {
-		case <-time.After(8 * every):
+		case <-time.After(10 * every):
 		case <-ctx.Done():
 		}
 	}
