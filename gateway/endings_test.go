@@ -300,6 +300,66 @@ func TestHeartbeats(t *testing.T) {
 	}
 }
 
+// TestBegins: an answer begins when the provider begins, though it says nothing yet. What fails from then on is told in the
+// stream, but an answer in one piece has its status still.
+func TestBegins(t *testing.T) {
+	t.Parallel()
+	firsts := map[string]string{
+		"openai-chat":      `data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}`,
+		"openai-responses": `data: {"type":"response.created","response":{"id":"r","status":"in_progress","output":[]}}`,
+		"ant-messages":     `data: {"type":"message_start","message":{"id":"m","content":[]}}`,
+		"google-genai":     `data: {"candidates":[{"content":{"role":"model","parts":[{"text":""}]}}]}`,
+		"google-official":  `data: {"event_type":"interaction.created","interaction":{"id":"i","status":"in_progress"}}`,
+	}
+	for clientType, first := range firsts {
+		t.Run(clientType, func(t *testing.T) {
+			t.Parallel()
+			begun := make(chan struct{}, 1)
+			row := chat(t, "m", func(w http.ResponseWriter, r *http.Request) {
+				flushes(w, first+"\n\n")
+				select {
+				case <-begun:
+				case <-time.After(10 * time.Second):
+				}
+				flushes(w, `data: {"type":"error","error":{"type":"overloaded_error","message":"busy"}}`+"\n\n")
+			})
+			row.ClientType = clientType
+			s := start(t, everywhere(table(row)))
+			began := time.Now()
+			for i := range dialects {
+				d := &dialects[i]
+				response, err := s.client.Do(d.request(s, "m", "hi", true)) // returns with the header
+				if err != nil {
+					t.Fatal(err)
+				}
+				begun <- struct{}{}
+				body, _ := io.ReadAll(response.Body)
+				response.Body.Close()
+				if e := d.ending(t, answer{response.StatusCode, response.Header, string(body), false}); e.failed == nil || !strings.Contains(e.failed.message, "busy") {
+					t.Errorf("%s: %s", d.endpoint, body)
+				}
+				begun <- struct{}{}
+				if got := d.ask(s, "m", "hi", false); got.status < 400 || !strings.Contains(d.failure(t, got).message, "busy") {
+					t.Errorf("%s: %d %s", d.endpoint, got.status, got.body)
+				}
+			}
+			response, err := s.open(t.Context(), "m")
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun <- struct{}{}
+			body, _ := io.ReadAll(response.Body)
+			response.Body.Close()
+			if k := kinds(t, string(body)); k != "UpstreamError [DONE]" {
+				t.Errorf("%s: %s", k, body)
+			}
+			if time.Since(began) > 9*time.Second {
+				t.Error("an answer began when the provider went on")
+			}
+		})
+	}
+}
+
 // TestHeartbeatsAmongEvents: signs of life come between events whenever they come.
 func TestHeartbeatsAmongEvents(t *testing.T) {
 	t.Parallel()

@@ -298,10 +298,14 @@ const maxRefusals = 32
 // nothing is a turn; what the caller's protocol would lose is kept before the stop goes out.
 func (x *exchange) stream() iter.Seq2[mmsp.Event, error] {
 	return func(yield func(mmsp.Event, error) bool) {
+		ctx := x.context()
+		if x.asked.Streams() {
+			ctx = upstream.WithBegun(ctx, x.out.begin)
+		}
 		for range maxRefusals {
 			var refused *mmsp.UnsupportedParameterError
 			begun := false
-			for event, err := range x.row.client.StreamingResponse(x.context(), x.request.Messages, &x.request.Config) {
+			for event, err := range x.row.client.StreamingResponse(ctx, x.request.Messages, &x.request.Config) {
 				if err != nil {
 					err = fromRelay(err)
 				}

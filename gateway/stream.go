@@ -18,6 +18,7 @@ import (
 	"github.com/prism-shadow/mmsp-go/gateway/metrics"
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
+	"github.com/prism-shadow/mmsp-go/internal/upstream"
 )
 
 // guard answers a request that may stream: a panic ends this request and no other.
@@ -124,7 +125,7 @@ func (c *call) accept() (messages []mmsp.Message, config *mmsp.Config, ok bool) 
 func (c *call) forward(messages []mmsp.Message, config *mmsp.Config) {
 	c.begin()
 	c.out = newEventWriter(c.w, c.state.config.KeepAlive, publicEncoder{c})
-	c.copy(c.row.client.StreamingResponse(c.r.Context(), messages, config))
+	c.copy(c.row.client.StreamingResponse(upstream.WithBegun(c.r.Context(), c.out.begin), messages, config))
 }
 
 // copy writes a stream's events as they come, and counts how it ends.
@@ -394,6 +395,16 @@ func (o *eventWriter) write() {
 		o.err = err
 	}
 	o.buf = o.buf[:0]
+}
+
+// begin sends the header, and what of the answer is known before its first event: the provider has begun.
+func (o *eventWriter) begin() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.started && !o.closed {
+		o.buf = o.encoder.Heartbeat(o.buf)
+		o.flush()
+	}
 }
 
 // event takes the next event. Its error says that the caller is gone.

@@ -35,8 +35,13 @@ type encoder struct {
 
 func (c *encoder) ContentType() string { return "text/event-stream; charset=utf-8" }
 
-// Heartbeat appends a comment, which every client passes over.
-func (c *encoder) Heartbeat(dst []byte) []byte { return append(dst, ": keep-alive\n\n"...) }
+// Heartbeat appends the first chunk, which says no more than that the answer begins, or a comment, which every client passes over.
+func (c *encoder) Heartbeat(dst []byte) []byte {
+	if !c.begun {
+		return c.begin(dst, false)
+	}
+	return append(dst, ": keep-alive\n\n"...)
+}
 
 // Event appends the chunks of an item or a piece of it.
 func (c *encoder) Event(dst []byte, e *mmsp.Event) []byte {

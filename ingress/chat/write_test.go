@@ -217,8 +217,8 @@ func TestFail(t *testing.T) {
 	if got := string(c.Fail(nil, problem)); got != want {
 		t.Errorf("got %s want %s", got, want)
 	}
-	if got := string(c.Heartbeat(nil)); got != ": keep-alive\n\n" {
-		t.Errorf("heartbeat %q", got)
+	if got := string(c.Heartbeat(c.Heartbeat(nil))); !strings.HasPrefix(got, "data: ") || strings.Count(got, `"role":"assistant"`) != 1 || !strings.HasSuffix(got, "\n\n: keep-alive\n\n") {
+		t.Errorf("heartbeats %q", got)
 	}
 	for _, c := range []struct {
 		problem ingress.Problem

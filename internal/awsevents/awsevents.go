@@ -55,6 +55,7 @@ type Reader struct {
 	buf      []byte
 	pos, end int // what was read and not yet handed out
 	frames   int
+	told     bool // the source knows that a frame was handed out
 	decoder  *eventstream.Decoder
 	payload  []byte
 }
@@ -67,7 +68,8 @@ func NewReader(r io.Reader, maxFrameBytes int) *Reader {
 	return &Reader{src: r, limit: maxFrameBytes, decoder: eventstream.NewDecoder()}
 }
 
-// Next returns the next frame, or io.EOF after the last one; a frame that the end of the body cuts is dropped. Further
+// Next returns the next frame, or io.EOF after the last one; a frame that the end of the body cuts is dropped. A source with
+// a method Begun is told when more is waited for after the first frame, once. Further
 // errors: *FrameError, and a read error as it is, each after the frames that were whole.
 func (r *Reader) Next() (Frame, error) {
 	for {
@@ -78,6 +80,12 @@ func (r *Reader) Next() (Frame, error) {
 		case length == 0 && r.err != nil:
 			return Frame{}, r.err
 		case length == 0:
+			if r.frames > 0 && !r.told {
+				r.told = true
+				if source, ok := r.src.(interface{ Begun() }); ok {
+					source.Begun()
+				}
+			}
 			r.fill()
 			continue
 		}

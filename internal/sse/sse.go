@@ -37,6 +37,8 @@ type Reader struct {
 	src   io.Reader
 	limit int
 	err   error // what ended the body: io.EOF, a read error or a limit
+	told  bool  // the source knows that an event was handed out
+	given bool  // one was
 
 	buf    []byte
 	pos    int  // the next line
@@ -63,7 +65,8 @@ func NewReader(r io.Reader, maxLineBytes int) *Reader {
 	return &Reader{src: r, limit: min(maxLineBytes, math.MaxInt-1)}
 }
 
-// Next returns the next event that has data, io.EOF after the last one. A read error is returned as it is, after the
+// Next returns the next event that has data, io.EOF after the last one. A source with a method Begun is told when more is
+// waited for after the first event, once. A read error is returned as it is, after the
 // events that were complete; an incomplete one is then dropped.
 func (r *Reader) Next() (Event, error) {
 	r.begin()
@@ -71,8 +74,15 @@ func (r *Reader) Next() (Event, error) {
 		if r.err != nil {
 			return Event{}, r.err
 		}
+		if r.given && !r.told {
+			r.told = true
+			if source, ok := r.src.(interface{ Begun() }); ok {
+				source.Begun()
+			}
+		}
 		r.fill()
 	}
+	r.given = true
 	ev := Event{Name: r.lateName, Data: r.buf[r.dataFrom:r.dataTo:r.dataTo], Unterminated: r.unterminated}
 	if r.named {
 		ev.Name = r.buf[r.nameFrom:r.nameTo:r.nameTo]
