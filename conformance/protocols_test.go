@@ -72,6 +72,8 @@ type protocol struct {
 	failed func(object) bool
 	// marks are texts of which a body with a terminal event holds one.
 	marks []string
+	// whole is a text that an answer in one piece holds, where it need not say how it ended.
+	whole string
 	// finish maps the provider's word for how a turn ended.
 	finish func(word, incomplete string) mmsp.FinishReason
 }
@@ -119,6 +121,7 @@ var responses = protocol{
 		return slices.Contains([]string{"error", "response.error", "response.failed"}, event.string("type"))
 	},
 	marks: []string{"completed", "incomplete", "status"},
+	whole: `"output"`,
 	finish: func(word, incomplete string) mmsp.FinishReason {
 		if word == "queued" || word == "in_progress" { // not ended
 			return ""
