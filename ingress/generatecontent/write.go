@@ -38,9 +38,9 @@ func (c *call) ContentType() string {
 	return "application/json; charset=utf-8"
 }
 
-// Heartbeat writes an empty line, which says nothing in either framing. Google's Python library takes every line of a stream
-// that is neither empty nor data for JSON, and so a comment.
-func (c *call) Heartbeat(dst []byte) []byte { return append(dst, '\n') }
+// Heartbeat writes an empty block, which says nothing in either framing. Google's Python library takes every line of a stream
+// that is neither empty nor data for JSON, and so a comment; the one for Go every block.
+func (c *call) Heartbeat(dst []byte) []byte { return append(dst, "\n\n"...) }
 
 // Event writes a chunk for every piece of text and sound, and for everything else when it is whole: Google sends calls whole,
 // too.

@@ -164,7 +164,7 @@ func TestFraming(t *testing.T) {
 		{"text", func(call ingress.Call) []byte {
 			out := call.Event(call.Heartbeat(nil), &a)
 			return call.Stop(call.Event(call.Heartbeat(out), &a), answer)
-		}, "\ndata: " + chunk + "\n\n\ndata: " + chunk + "\n\ndata: " + last + "\n\n", "\n[" + chunk + "\n,\n" + chunk + ",\n" + last + "]"},
+		}, "\n\ndata: " + chunk + "\n\n\n\ndata: " + chunk + "\n\ndata: " + last + "\n\n", "\n\n[" + chunk + "\n\n,\n" + chunk + ",\n" + last + "]"},
 		{"nothing", func(call ingress.Call) []byte { return call.Stop(nil, answer) }, "data: " + last + "\n\n", "[" + last + "]"},
 		{"nothing to say first", func(call ingress.Call) []byte {
 			return call.Stop(call.Event(nil, &deltas(text(""))[0]), answer)
