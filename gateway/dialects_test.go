@@ -513,7 +513,7 @@ func TestStrictNamesTheField(t *testing.T) {
 	asks := map[string][2]string{
 		"responses":       {`"reasoning":{"effort":"high"}`, "reasoning.effort"},
 		"chatCompletions": {`"reasoning_effort":"high"`, "reasoning_effort"},
-		"messages":        {`"thinking":{"type":"enabled","budget_tokens":2000}`, "thinking"},
+		"messages":        {`"thinking":{"type":"adaptive"},"output_config":{"effort":"high"}`, "cannot take thinking,"},
 		"generateContent": {`"generationConfig":{"thinkingConfig":{"thinkingLevel":"HIGH"}}`, "generationConfig.thinkingConfig"},
 	}
 	for i := range dialects {

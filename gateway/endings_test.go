@@ -198,7 +198,7 @@ func TestCallersLeave(t *testing.T) {
 				name := fmt.Sprintf("%s, %s, stream %v", d.endpoint, row.ServerModelID, stream)
 				ctx, leave := context.WithCancel(t.Context())
 				ended := make(chan error)
-				begun := make(chan struct{}, 1)
+				begun := make(chan struct{}, 16) // room for all, though nobody waits
 				go func() {
 					response, err := s.client.Do(d.request(s, row.ServerModelID, "hi", stream).WithContext(ctx))
 					begun <- struct{}{}

@@ -134,8 +134,13 @@ func (x *exchange) strict(dropped []string) error {
 	if !x.row.strict || len(dropped) == 0 {
 		return nil
 	}
-	name, _, _ := strings.Cut(dropped[0], " ")
-	return ingress.Invalid(x.param(name), "the model cannot take "+strings.Join(dropped, ", ")+", and its row is strict")
+	told := make([]string, len(dropped))
+	for i, lost := range dropped {
+		name, rest, _ := strings.Cut(lost, " ")
+		told[i] = strings.TrimSpace(x.param(name) + " " + rest)
+	}
+	path, _, _ := strings.Cut(told[0], " ")
+	return ingress.Invalid(path, "the model cannot take "+strings.Join(told, ", ")+", and its row is strict")
 }
 
 // exchange is a request of an ingress protocol on its way.
