@@ -198,7 +198,7 @@ func TestCallersLeave(t *testing.T) {
 				name := fmt.Sprintf("%s, %s, stream %v", d.endpoint, row.ServerModelID, stream)
 				ctx, leave := context.WithCancel(t.Context())
 				ended := make(chan error)
-				begun := make(chan struct{}, 16) // room for all, though nobody waits
+				begun := make(chan struct{}, 1)
 				go func() {
 					response, err := s.client.Do(d.request(s, row.ServerModelID, "hi", stream).WithContext(ctx))
 					begun <- struct{}{}
@@ -314,7 +314,7 @@ func TestBegins(t *testing.T) {
 	for clientType, first := range firsts {
 		t.Run(clientType, func(t *testing.T) {
 			t.Parallel()
-			begun := make(chan struct{}, 1)
+			begun := make(chan struct{}, 16) // room for all, though nobody waits
 			row := chat(t, "m", func(w http.ResponseWriter, r *http.Request) {
 				flushes(w, first+"\n\n")
 				select {
