@@ -92,7 +92,8 @@ function codex(home, prompt) {
     fileURLToPath(new URL('node_modules/.bin/codex', import.meta.url)),
     // Its sandbox is not there on every machine, and the command is harmless.
     ['exec', '--json', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', prompt],
-    {cwd: home, env: {...process.env, CODEX_HOME: home, MMSP_SDK_KEY: apiKey}, stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000},
+    // The commands it runs have a login shell, whose profile prints what it likes; at this home there is none.
+    {cwd: home, env: {PATH: process.env.PATH, HOME: home, CODEX_HOME: home, MMSP_SDK_KEY: apiKey}, stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000},
   );
   let out = '';
   let err = '';
