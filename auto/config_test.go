@@ -25,7 +25,7 @@ var shown = map[string]string{
 }
 
 const (
-	aTool    = `"tools":[{"name":"f","description":"d","parameters":{"type":"object","properties":{"a":{"type":"string"}}}`
+	aTool    = `"tools":[{"name":"f","description":"d","parameters":{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`
 	aPicture = `{"type":"image_url.done","image_url":"data:image/png;base64,iVBORw0KGgo="`
 )
 

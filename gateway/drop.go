@@ -3,11 +3,13 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/internal/carry"
+	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
 
 // letGo takes a parameter that the provider's client refused out of the config, or puts the nearest that a provider may
@@ -106,6 +108,22 @@ func fit(request *ingress.Request, r *row) (dropped []string) {
 		config.Temperature = new(1.0)
 		dropped = append(dropped, "temperature")
 	}
+	// Beside thinking there is no sampling but a top_p near 1.
+	if r.peer.Protocol == carry.Messages && thinks(config) {
+		for _, p := range []struct {
+			name    string
+			refused bool
+		}{
+			{"temperature", config.Temperature != nil && *config.Temperature != 1},
+			{"top_p", config.TopP != nil && *config.TopP < 0.95},
+			{"top_k", config.TopK != nil},
+		} {
+			if p.refused {
+				letGo(config, p.name, r)
+				dropped = append(dropped, p.name)
+			}
+		}
+	}
 	if config.EffectiveThinkingLevel() != "" && !r.asks(&mmsp.Config{ThinkingLevel: mmsp.ThinkingHigh}) {
 		config.ThinkingLevel, config.ThinkingBudget = "", nil
 		dropped = append(dropped, "thinking_level")
@@ -132,6 +150,40 @@ func fit(request *ingress.Request, r *row) (dropped []string) {
 		}
 	}
 	return dropped
+}
+
+// fitTools says to a provider what the caller's protocol takes for granted of a tool: that its arguments are an object, which
+// others want to read, and that it is not strict, which is the other way round in Responses.
+func fitTools(tools []mmsp.Tool, from, to carry.Protocol) {
+	for i := range tools {
+		tool := &tools[i]
+		if to == carry.Messages || to == carry.Responses {
+			tool.Parameters = typed(tool.Parameters)
+		}
+		if to == carry.Responses && from != to && tool.Strict == nil {
+			tool.Strict = new(false)
+		}
+	}
+}
+
+// typed returns a schema of arguments with the type that it has in any case.
+func typed(schema json.RawMessage) json.RawMessage {
+	inside, object := bytes.CutPrefix(bytes.TrimSpace(schema), []byte("{"))
+	inside = bytes.TrimSpace(inside)
+	if len(schema) == 0 || object && string(inside) == "}" {
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	var s jsonscan.Scanner
+	s.Reset(schema)
+	for first := true; s.Field(&first); s.Skip() {
+		if string(s.Name()) == "type" {
+			return schema
+		}
+	}
+	if !object {
+		return schema
+	}
+	return append([]byte(`{"type":"object",`), inside...)
 }
 
 // asks reports whether the row's client asks for what a config says, which is whether its request is another without it.

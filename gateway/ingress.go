@@ -167,6 +167,7 @@ func (x *exchange) prepare() error {
 	if err := x.strict(x.dropped); err != nil {
 		return err
 	}
+	fitTools(r.Config.Tools, x.protocol.Name(), x.row.peer.Protocol)
 	known, trail, err := carry.Recall(x.r.Context(), x.store, x.env.Caller, x.env.Peer, r.Messages, r.Paths, r.Invented)
 	if err != nil {
 		x.log.Error("proofs of thinking are lost to this request", "id", x.id, "error", err)

@@ -336,6 +336,9 @@ func TestFit(t *testing.T) {
 		{"fewer tokens than OpenAI makes", mmsp.Config{MaxTokens: new(int64(1))}, "openai-official", `{"max_tokens":16} max_tokens`},
 		{"as many", mmsp.Config{MaxTokens: new(int64(16))}, "openai-responses", `{"max_tokens":16}`},
 		{"fewer elsewhere", mmsp.Config{MaxTokens: new(int64(1))}, "openai-chat", `{"max_tokens":1}`},
+		{"sampling beside thinking", mmsp.Config{ThinkingLevel: mmsp.ThinkingHigh, Temperature: new(0.5), TopP: new(0.9), TopK: new(int64(40))}, "ant-messages", `{"thinking_level":"high"} temperature top_p top_k`},
+		{"sampling that thinking takes", mmsp.Config{ThinkingLevel: mmsp.ThinkingHigh, Temperature: new(1.0), TopP: new(0.95)}, "ant-messages", `{"temperature":1,"top_p":0.95,"thinking_level":"high"}`},
+		{"sampling without thinking", mmsp.Config{ThinkingLevel: mmsp.ThinkingNone, Temperature: new(0.5), TopK: new(int64(40))}, "ant-messages", `{"temperature":0.5,"top_k":40,"thinking_level":"none"}`},
 		{"a level that nobody hears", mmsp.Config{ThinkingLevel: mmsp.ThinkingHigh}, "openai-chat", `{} thinking_level`},
 		{"a budget that nobody hears", mmsp.Config{ThinkingBudget: new(int64(9000))}, "openai-chat", `{} thinking_level`},
 		{"a free budget", mmsp.Config{ThinkingBudget: new(int64(-1))}, "openai-chat", `{"thinking_budget":-1}`},
@@ -348,6 +351,34 @@ func TestFit(t *testing.T) {
 		dropped := fit(request, rowOf(t, tt.clientType, "m"))
 		if got := strings.TrimSpace(string(request.Config.AppendJSON(nil)) + " " + strings.Join(dropped, " ")); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestFitTools: what a protocol takes for granted of a tool is said to those that do not.
+func TestFitTools(t *testing.T) {
+	empty := `{"type":"object","properties":{}}`
+	for _, tt := range []struct {
+		tool     string
+		from, to carry.Protocol
+		want     string
+	}{
+		{`{"name":"f","description":"d"}`, carry.Chat, carry.Chat, `{"name":"f","description":"d"}`},
+		{`{"name":"f","description":"d"}`, carry.Chat, carry.Messages, `{"name":"f","description":"d","parameters":` + empty + `}`},
+		{`{"name":"f","description":"d","parameters":{ }}`, carry.GenerateContent, carry.Messages, `{"name":"f","description":"d","parameters":` + empty + `}`},
+		{`{"name":"f","description":"d","parameters":{"properties":{"type":{}}}}`, carry.Chat, carry.Messages, `{"name":"f","description":"d","parameters":{"type":"object","properties":{"type":{}}}}`},
+		{`{"name":"f","description":"d","parameters":{"properties":{},"type":"object"}}`, carry.Chat, carry.Messages, `{"name":"f","description":"d","parameters":{"properties":{},"type":"object"}}`},
+		{`{"name":"f","description":"d"}`, carry.Responses, carry.Responses, `{"name":"f","description":"d","parameters":` + empty + `}`},
+		{`{"name":"f","description":"d","parameters":{"type":"object"}}`, carry.Messages, carry.Responses, `{"name":"f","description":"d","parameters":{"type":"object"},"strict":false}`},
+		{`{"name":"f","description":"d","parameters":{"type":"object"},"strict":true}`, carry.Chat, carry.Responses, `{"name":"f","description":"d","parameters":{"type":"object"},"strict":true}`},
+	} {
+		config, err := mmsp.ParseConfig([]byte(`{"tools":[` + tt.tool + `]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fitTools(config.Tools, tt.from, tt.to)
+		if got := string(config.Tools[0].AppendJSON(nil)); got != tt.want {
+			t.Errorf("%s to %s: %s, want %s", tt.from, tt.to, got, tt.want)
 		}
 	}
 }

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 )
 
 // chat is Chat Completions.
 type chat struct{ openai }
 
 type chatRequest struct {
-	Model         string
+	Model, User   string
 	Messages      []json.RawMessage
 	Stream        bool
 	StreamOptions *struct {
@@ -89,6 +90,8 @@ func (c chat) read(body []byte, _ *http.Request) (exchange, *fault) {
 		return nil, bad("", "", "you must provide a model parameter")
 	case !c.serves(request.Model):
 		return nil, c.unknownModel(request.Model)
+	case utf8.RuneCountInString(request.User) > 64:
+		return nil, longUser(request.User)
 	case request.Messages == nil:
 		return nil, missing("messages")
 	case len(request.Messages) == 0:

@@ -92,9 +92,12 @@ type messagesRequest struct {
 	Stream        bool
 	StopSequences []string `json:"stop_sequences"`
 	Temperature   *float64
+	TopP          *float64 `json:"top_p"`
+	TopK          *int     `json:"top_k"`
 	Tools         []struct {
 		Type, Name  string
 		InputSchema json.RawMessage `json:"input_schema"`
+		Strict      bool
 	}
 	ToolChoice *struct {
 		Type, Name string
@@ -258,11 +261,15 @@ func (m messages) read(body []byte, r *http.Request) (exchange, *fault) {
 	t.effort = request.OutputConfig.Effort
 	if format := request.OutputConfig.Format; format.Type == "json_schema" {
 		t.json, t.schema = true, parseSchema(format.Schema)
+		if f := checkHeld(t.schema, "output_config.format.schema"); f != nil {
+			return nil, f
+		}
 	}
 	if f := x.readThinking(&request); f != nil {
 		return nil, f
 	}
 
+	strict := 0
 	for i, tool := range request.Tools {
 		switch {
 		case tool.Type != "" && tool.Type != "custom": // a tool that the provider runs itself: none is simulated
@@ -272,7 +279,16 @@ func (m messages) read(body []byte, r *http.Request) (exchange, *fault) {
 		case typeOf(parseSchema(tool.InputSchema)) != "object":
 			return nil, invalid("tools.%d.custom.input_schema.type: Field required", i)
 		}
+		if tool.Strict {
+			strict++
+			if f := checkHeld(parseSchema(tool.InputSchema), fmt.Sprintf("tools.%d.custom", i)); f != nil {
+				return nil, f
+			}
+		}
 		t.offer(tool.Name, tool.InputSchema)
+	}
+	if strict > 20 {
+		return nil, invalid("Too many strict tools (%d). The maximum number of strict tools supported is 20.", strict)
 	}
 	if choice := request.ToolChoice; choice != nil {
 		switch choice.Type {
@@ -357,8 +373,45 @@ func (x *messagesExchange) readThinking(request *messagesRequest) *fault {
 		return invalid("thinking: Input tag '%s' found using 'type' does not match any of the expected tags: 'adaptive', "+
 			"'disabled', 'enabled'", clip(mode.Type, 100))
 	}
-	if x.think && request.Temperature != nil && *request.Temperature != 1 {
+	switch {
+	case !x.think:
+	case request.Temperature != nil && *request.Temperature != 1:
 		return invalid("`temperature` may only be set to 1 when thinking is enabled.")
+	case request.TopP != nil && *request.TopP < 0.95:
+		return invalid("`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled.")
+	case request.TopK != nil:
+		return invalid("`top_k` must be unset when thinking is enabled or in adaptive mode.")
+	}
+	return nil
+}
+
+// checkHeld refuses what no decoding can be held to.
+func checkHeld(schema any, at string) *fault {
+	node, ok := schema.(map[string]any)
+	if !ok {
+		return nil
+	}
+	kind := typeOf(node)
+	if kind == "object" && node["additionalProperties"] != false {
+		return invalid("%s: For 'object' type, 'additionalProperties' must be explicitly set to false", at)
+	}
+	for _, bound := range []string{"exclusiveMaximum", "exclusiveMinimum", "maxItems", "maxLength", "maximum", "minLength", "minimum", "multipleOf"} {
+		if node[bound] != nil {
+			return invalid("%s: For '%s' type, property '%s' is not supported", at, kind, bound)
+		}
+	}
+	var inside []any
+	for _, name := range []string{"properties", "$defs", "definitions"} {
+		named, _ := node[name].(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(named)) {
+			inside = append(inside, named[key])
+		}
+	}
+	list, _ := node["anyOf"].([]any)
+	for _, schema := range append(append(inside, list...), node["items"]) {
+		if f := checkHeld(schema, at); f != nil {
+			return f
+		}
 	}
 	return nil
 }

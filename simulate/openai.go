@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // openai is what Chat Completions and Responses share.
@@ -81,6 +82,11 @@ func (f *fault) fill(coded map[string]fault, known map[int]fault) {
 // bad is a 400 in the manner of OpenAI.
 func bad(param, code, format string, args ...any) *fault {
 	return &fault{status: http.StatusBadRequest, param: param, code: code, message: fmt.Sprintf(format, args...)}
+}
+
+func longUser(user string) *fault {
+	return bad("user", "string_above_max_length", "Invalid 'user': string too long. Expected a string with maximum length 64, "+
+		"but got a string with length %d instead.", utf8.RuneCountInString(user))
 }
 
 // decode reads JSON. The path says where the text stands in the request.

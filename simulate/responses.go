@@ -8,13 +8,14 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // responses is the Responses API without a store: every request brings its whole history.
 type responses struct{ openai }
 
 type responsesRequest struct {
-	Model             string
+	Model, User       string
 	Input             json.RawMessage
 	Instructions      *string
 	Stream            bool
@@ -123,6 +124,8 @@ func (c responses) read(body []byte, r *http.Request) (exchange, *fault) {
 		return nil, missing("model")
 	case !c.serves(request.Model):
 		return nil, c.unknownModel(request.Model)
+	case utf8.RuneCountInString(request.User) > 64:
+		return nil, longUser(request.User)
 	case request.PreviousResponse != "":
 		return nil, bad("previous_response_id", "previous_response_not_found", "Previous response with id '%s' not found.",
 			clip(request.PreviousResponse, 100))

@@ -17,7 +17,7 @@ var rows = strings.Fields(`
 	top_p top_p.1 top_k stop_sequences stop_sequences.none seed presence_penalty presence_penalty.0 frequency_penalty
 	frequency_penalty.0 parallel.true parallel.false format.text format.json_object format.json_schema budget budget.0
 	budget.dynamic budget.with_level verbosity service_tier service_tier.default service_tier.auto user metadata
-	user.over_metadata tools.strict format.with_effort parallel.false.with_tools parallel.false.required
+	user.over_metadata tools.strict tools.strict.held tools.strict.many format.with_effort parallel.false.with_tools parallel.false.required
 	parallel.false.no_call inline.pdf inline.text inline.text.not_utf8 inline.image inline.assistant tool_result.document tool_result.document.named
 	always system_prompt system_prompt.empty max_tokens max_tokens.0 temperature temperature.1
 	tools tools.empty tools.without_parameters tools.other_keys
@@ -222,7 +222,7 @@ var cases = slices.Concat(
 		sets("parallel.false", "m-1", `{"parallel_tool_calls":false}`, head+tail),
 		sets("format.text", "m-1", `{"response_format":{"type":"text"}}`, head+tail),
 		refuses("format.json_object", "m-1", `{"response_format":{"type":"json_object"}}`, "response_format"),
-		sets("format.json_schema", "m-1", `{"response_format":{"type":"json_schema","name":"log","description":"A <log>","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}},"strict":true}}`, head+`"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}}}},`+tail),
+		sets("format.json_schema", "m-1", `{"response_format":{"type":"json_schema","name":"log","description":"A <log>","schema":{"type":"object","properties":{"z":{"maximum":9007199254740993},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}}},"strict":true}}`, head+`"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"z":{"description":"maximum 9007199254740993"},"a":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}},"additionalProperties":false}}},`+tail),
 		sets("budget", "m-1", `{"thinking_budget":20000}`, head+`"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},`+tail),
 		sets("budget.0", "m-1", `{"thinking_budget":0}`, head+`"thinking":{"type":"disabled"},`+tail),
 		sets("budget.dynamic", "m-1", `{"thinking_budget":-1}`, head+tail),
@@ -235,6 +235,8 @@ var cases = slices.Concat(
 		sets("metadata", "m-1", `{"metadata":{"trip":"9","user_id":"m-1"}}`, head+`"metadata":{"user_id":"m-1"},`+tail),
 		sets("user.over_metadata", "m-1", `{"user":"u-4711","metadata":{"user_id":"m-1"}}`, head+`"metadata":{"user_id":"u-4711"},`+tail),
 		sets("tools.strict", "m-1", `{"tools":[{"name":"f","description":"d","parameters":{},"strict":false}]}`, head+tail+`,"tools":[{"name":"f","description":"d","input_schema":{},"strict":false}]`),
+		sets("tools.strict.held", "m-1", `{"tools":[{"name":"f","description":"d","parameters":{"properties":{"n":{"minimum":1}}},"strict":true}]}`, head+tail+`,"tools":[{"name":"f","description":"d","input_schema":{"properties":{"n":{"description":"minimum 1"}},"additionalProperties":false},"strict":true}]`),
+		sets("tools.strict.many", "m-1", `{"tools":[`+strings.Repeat(`{"name":"f","description":"d","strict":true},`, 20)+`{"name":"g","description":"d","strict":true}]}`, head+tail+`,"tools":[`+strings.Repeat(`{"name":"f","description":"d","strict":true},`, 20)+`{"name":"g","description":"d"}]`),
 		sets("format.with_effort", "m-1", `{"thinking_level":"high","response_format":{"type":"json_schema","schema":{"type":"object"}}}`, head+`"thinking":{"type":"adaptive"},"output_config":{"effort":"high","format":{"type":"json_schema","schema":{"type":"object"}}},`+tail),
 		sets("parallel.false.with_tools", "m-1", `{"tools":[{"name":"f","description":"d"}],"parallel_tool_calls":false}`, head+tail+`,"tools":[{"name":"f","description":"d"}],"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`),
 		sets("parallel.false.required", "m-1", `{"tools":[{"name":"f","description":"d"}],"parallel_tool_calls":false,"tool_choice":"required"}`, head+tail+`,"tools":[{"name":"f","description":"d"}],"tool_choice":{"type":"any","disable_parallel_tool_use":true}`),

@@ -131,6 +131,20 @@ func (c *Client) convertThinkingLevel(level mmsp.ThinkingLevel) (*anthropic.Thin
 	return &anthropic.Thinking{Type: "adaptive"}, &anthropic.OutputConfig{Effort: effort}
 }
 
+// convertTool makes strict no more tools than the API takes, of which strict counts those so far.
+func (c *Client) convertTool(tool *mmsp.Tool, strict *int) anthropic.Tool {
+	t := anthropic.Tool{Name: tool.Name, Description: tool.Description, InputSchema: tool.Parameters, Strict: tool.Strict, Extra: tool.Extra}
+	if t.Strict == nil || !*t.Strict {
+		return t
+	}
+	if *strict++; *strict > anthropic.MaxStrictTools {
+		t.Strict = nil
+		return t
+	}
+	t.InputSchema = anthropic.StrictSchema(t.InputSchema)
+	return t
+}
+
 func (c *Client) convertToolChoice(choice *mmsp.ToolChoice) (*anthropic.ToolChoice, error) {
 	forced := choice.Mode == mmsp.ToolChoiceRequired || len(choice.Names) > 0
 	switch {
@@ -206,10 +220,9 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropi
 		}
 	}
 	if config.Tools != nil {
-		tools := []anthropic.Tool{}
+		tools, strict := []anthropic.Tool{}, 0
 		for i := range config.Tools {
-			tool := &config.Tools[i]
-			tools = append(tools, anthropic.Tool{Name: tool.Name, Description: tool.Description, InputSchema: tool.Parameters, Strict: tool.Strict, Extra: tool.Extra})
+			tools = append(tools, c.convertTool(&config.Tools[i], &strict))
 		}
 		request.Tools = &tools
 	}
@@ -232,7 +245,7 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*anthropi
 		if request.OutputConfig == nil {
 			request.OutputConfig = &anthropic.OutputConfig{}
 		}
-		request.OutputConfig.Format = &anthropic.Format{Type: format.Type, Schema: format.Schema}
+		request.OutputConfig.Format = &anthropic.Format{Type: format.Type, Schema: anthropic.StrictSchema(format.Schema)}
 	}
 	if c.aws != nil && config.ServiceTier != "" {
 		return nil, c.unsupported("service_tier", "Bedrock has no service tiers in its requests")

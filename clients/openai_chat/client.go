@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/internal/credentials"
@@ -91,7 +92,10 @@ func (c *Client) convertToolChoice(choice *mmsp.ToolChoice) any {
 	if choice.Mode != "" {
 		return choice.Mode
 	}
-	// A list of names means that one of them must be called.
+	// A list of names means that one of them must be called. Of one name every server knows the older form.
+	if len(choice.Names) == 1 {
+		return openaichat.FunctionTool{Type: "function", Function: openaichat.FunctionName{Name: choice.Names[0]}}
+	}
 	allowed := openaichat.AllowedToolChoice{Type: "allowed_tools", AllowedTools: openaichat.AllowedTools{Mode: "required"}}
 	for _, name := range choice.Names {
 		allowed.AllowedTools.Tools = append(allowed.AllowedTools.Tools, openaichat.FunctionTool{Type: "function", Function: openaichat.FunctionName{Name: name}})
@@ -139,7 +143,10 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaich
 		request.ServiceTier = "priority"
 	}
 	request.ServiceTier = cmp.Or(config.ServiceTier, request.ServiceTier)
-	request.User = config.User // metadata is refused beside an answer that is not to be stored
+	if utf8.RuneCountInString(config.User) <= 64 { // longer ones are refused
+		request.User = config.User
+	}
+	// Metadata is refused beside an answer that is not to be stored.
 	if config.PromptCaching != "" && config.PromptCaching != mmsp.CachingEnable {
 		return nil, c.unsupported("prompt_caching", "Chat Completions caches prompts by itself; only enable is possible")
 	}

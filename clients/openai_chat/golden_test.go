@@ -13,7 +13,7 @@ import (
 var rows = strings.Fields(`
 	top_p top_p.1 top_k stop_sequences stop_sequences.none seed presence_penalty presence_penalty.0 frequency_penalty
 	frequency_penalty.0 parallel.true parallel.false format.text format.json_object format.json_schema
-	format.json_schema.bare budget verbosity service_tier service_tier.with_fast user metadata tools.strict
+	format.json_schema.bare budget verbosity service_tier service_tier.with_fast user user.long metadata tools.strict
 	image.detail.given inline.document inline.document.unnamed inline.image inline.audio.wav inline.audio.mp3
 	inline.video inline.assistant tool_result.document tool_result.document.named
 	always system_prompt system_prompt.empty max_tokens temperature temperature.0 temperature.1
@@ -143,7 +143,7 @@ var cases = []golden{
 	sets("choice.auto", `{"tool_choice":"auto"}`, `"tool_choice":"auto",`),
 	sets("choice.required", `{"tool_choice":"required"}`, `"tool_choice":"required",`),
 	sets("choice.none", `{"tool_choice":"none"}`, `"tool_choice":"none",`),
-	sets("choice.one", `{"tool_choice":["f"]}`, `"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"f"}}]}},`),
+	sets("choice.one", `{"tool_choice":["f"]}`, `"tool_choice":{"type":"function","function":{"name":"f"}},`),
 	sets("choice.many", `{"tool_choice":["f","g"]}`, `"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g"}}]}},`),
 	sets("fast.true", `{"fast_mode":true}`, `"service_tier":"priority",`),
 	sets("fast.false", `{"fast_mode":false}`, ``),
@@ -236,6 +236,7 @@ var cases = []golden{
 	sets("service_tier", `{"service_tier":"flex"}`, `"service_tier":"flex",`),
 	sets("service_tier.with_fast", `{"service_tier":"default","fast_mode":true}`, `"service_tier":"default",`),
 	sets("user", `{"user":"u-4711"}`, `"user":"u-4711",`),
+	sets("user.long", `{"user":"`+strings.Repeat("u", 65)+`"}`, ``),
 	sets("metadata", `{"metadata":{"trip":"9","user_id":"m-1"}}`, ``),
 	sets("tools.strict", `{"tools":[{"name":"f","description":"d","parameters":{},"strict":false}]}`, `"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{},"strict":false}}],`),
 	saysTo("gpt-5.6-sol", "image.detail.given", userItems(`{"type":"image_url.done","image_url":"`+large+`","detail":"low"}`), `{"role":"user","content":[`+imagePart(large, `,"detail":"low"`)+`]}`),

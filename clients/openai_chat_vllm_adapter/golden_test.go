@@ -138,7 +138,7 @@ var golden = []struct{ id, model, config, want string }{
 	{"vllm.tools.strict", "acme/Qwen3.8-27B", `"tools":[{"name":"f","description":"d","parameters":{},"strict":false}]`, `"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{},"strict":false}}],`},
 	{"vllm.absent", "acme/Qwen3.8-27B", ``, ``},
 	{"vllm.summary", "acme/Qwen3.8-27B", `"thinking_summary":true`, ``},
-	{"vllm.rest", "acme/Qwen3.8-27B", `"max_tokens":4,"temperature":0.5,"tools":[],"tool_choice":["f"],"fast_mode":true,"thinking_level":"low"`, `"max_completion_tokens":4,"temperature":0.5,"tools":[],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"f"}}]}},"service_tier":"priority","chat_template_kwargs":{"reasoning_effort":"low"},`},
+	{"vllm.rest", "acme/Qwen3.8-27B", `"max_tokens":4,"temperature":0.5,"tools":[],"tool_choice":["f"],"fast_mode":true,"thinking_level":"low"`, `"max_completion_tokens":4,"temperature":0.5,"tools":[],"tool_choice":{"type":"function","function":{"name":"f"}},"service_tier":"priority","chat_template_kwargs":{"reasoning_effort":"low"},`},
 }
 
 func TestGolden(t *testing.T) {

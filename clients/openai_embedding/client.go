@@ -12,6 +12,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"unicode/utf8"
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/internal/credentials"
@@ -81,7 +82,9 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaiem
 			return nil, &mmsp.UnsupportedParameterError{Client: class, Parameter: p.name, Message: "the Embeddings API has no " + p.name}
 		}
 	}
-	request.User = config.User
+	if utf8.RuneCountInString(config.User) <= 64 { // longer ones are refused
+		request.User = config.User
+	}
 	if config.EmbeddingConfig != nil {
 		request.Dimensions = config.EmbeddingConfig.Dimensions
 	}

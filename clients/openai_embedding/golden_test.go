@@ -14,7 +14,7 @@ import (
 var rows = strings.Fields(`
 	top_p top_p.1 top_k stop_sequences stop_sequences.none seed presence_penalty presence_penalty.0 frequency_penalty
 	frequency_penalty.0 parallel.true parallel.false format.text format.json_object format.json_schema budget verbosity
-	service_tier metadata tools.strict user
+	service_tier metadata tools.strict user user.long
 	config.always config.dimensions config.dimensions.absent config.fast_mode.true config.fast_mode.false config.ignored
 	messages.none messages.one messages.many messages.joined messages.empty messages.empty_text messages.roles messages.markup
 	messages.image messages.tool_call messages.tool_result messages.thinking messages.inline_data messages.inline_thinking messages.embedding messages.delta
@@ -75,6 +75,7 @@ var cases = []struct {
 	{id: "metadata", config: parsed(`{"metadata":{"trip":"9","user_id":"m-1"}}`)},
 	{id: "tools.strict", config: parsed(`{"tools":[{"name":"f","description":"d","parameters":{},"strict":false}]}`)},
 	{id: "user", config: mmsp.Config{User: "u-4711"}, more: `,"user":"u-4711"`},
+	{id: "user.long", config: mmsp.Config{User: strings.Repeat("u", 65)}},
 	{id: "messages.none"},
 	{id: "messages.one", messages: []mmsp.Message{mmsp.UserMessage(mmsp.Text("tide table"))}, input: `"tide table"`},
 	{id: "messages.many", messages: []mmsp.Message{mmsp.UserMessage(mmsp.Text("tide")), mmsp.UserMessage(mmsp.Text("berth")), mmsp.UserMessage(mmsp.Text("tide"))}, input: `"tide","berth","tide"`},

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/internal/credentials"
@@ -171,7 +172,10 @@ func (c *Client) transformUniConfigToModelConfig(config *mmsp.Config) (*openaire
 		request.ServiceTier = "priority"
 	}
 	request.ServiceTier = cmp.Or(config.ServiceTier, request.ServiceTier)
-	request.PromptCacheKey, request.User, request.Metadata = config.PromptCacheKey, config.User, config.Metadata
+	request.PromptCacheKey, request.Metadata = config.PromptCacheKey, config.Metadata
+	if utf8.RuneCountInString(config.User) <= 64 { // longer ones are refused
+		request.User = config.User
+	}
 	if config.PromptCaching != "" && config.PromptCaching != mmsp.CachingEnable {
 		return nil, c.unsupported("prompt_caching", "GPT-6 caches prompts by itself; only enable is possible")
 	}

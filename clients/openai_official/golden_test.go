@@ -17,7 +17,7 @@ var rows = strings.Fields(`
 	top_p top_p.1 top_k stop_sequences stop_sequences.none seed presence_penalty presence_penalty.0 frequency_penalty
 	frequency_penalty.0 parallel.true parallel.false format.text format.json_object format.json_schema
 	format.json_schema.bare budget budget.0 budget.dynamic budget.with_level verbosity service_tier
-	service_tier.with_fast user metadata tools.strict image.detail.given inline.document inline.document.unnamed
+	service_tier.with_fast user user.long metadata tools.strict image.detail.given inline.document inline.document.unnamed
 	inline.image inline.video inline.assistant tool_result.document tool_result.document.named tool_result.audio
 	always system_prompt system_prompt.empty max_tokens temperature.1 temperature.other
 	thinking.unset.gpt-6 thinking.none.gpt-6 thinking.low.gpt-6 thinking.medium.gpt-6 thinking.high.gpt-6 thinking.xhigh.gpt-6 thinking.max.gpt-6
@@ -250,6 +250,7 @@ var cases = slices.Concat(
 		sets("service_tier", astra, `{"service_tier":"flex"}`, `,"service_tier":"flex"`),
 		sets("service_tier.with_fast", astra, `{"service_tier":"default","fast_mode":true}`, `,"service_tier":"default"`),
 		sets("user", astra, `{"user":"u-4711"}`, `,"user":"u-4711"`),
+		sets("user.long", astra, `{"user":"`+strings.Repeat("u", 65)+`"}`, ``),
 		sets("metadata", astra, `{"metadata":{"trip":"9","user_id":"m-1"}}`, `,"metadata":{"trip":"9","user_id":"m-1"}`),
 		sets("tools.strict", astra, `{"tools":[{"name":"f","description":"d","parameters":{},"strict":false}]}`, `,"tools":[{"type":"function","name":"f","description":"d","parameters":{},"strict":false}]`),
 		saysTo("gpt-5.6-terra", "image.detail.given", user(`{"type":"image_url.done","image_url":"`+large+`","detail":"low"}`), userSays(`{"type":"input_image","image_url":"`+large+`","detail":"low"}`)),

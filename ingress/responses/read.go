@@ -349,12 +349,12 @@ func (r *reading) item(i *openairesponses.BodyItem) error {
 	case i.Type == openairesponses.ItemReasoning:
 		r.think(i)
 	case i.Type == openairesponses.ItemFunctionCall:
-		arguments := i.Arguments
-		if arguments == "" {
-			arguments = "{}"
-		}
-		if err := jsonscan.CheckObject(arguments); err != nil {
+		arguments, whole, err := jsonscan.Object(i.Arguments)
+		if err != nil {
 			return ingress.Invalid(i.Path+".arguments", "the text of a JSON object is wanted: "+err.Error())
+		}
+		if !whole {
+			r.request.Dropped = append(r.request.Dropped, i.Path+".arguments")
 		}
 		r.say(i.Path, mmsp.ToolCall(i.CallID, r.known(i), arguments))
 	case i.Type == openairesponses.ItemCustomToolCall:

@@ -107,6 +107,12 @@ func TestRead(t *testing.T) {
 			`2 user input[6] {"type":"tool_result.done","text":"one\nmore","images":["data:image/png;base64,YWJj","data:application/pdf;name=a.pdf;base64,YWJj"],"tool_call_id":"c1"}`,
 			`2 user input[7] {"type":"tool_result.done","text":"","tool_call_id":"c3"}`,
 		}},
+		{"a call that the token limit cut", `"input":[{"role":"user","content":"Hi"},{"type":"function_call","call_id":"c1","name":"dig","arguments":"{\"city\":"},{"type":"function_call_output","call_id":"c1","output":"no JSON"}]`, chatPeer, []string{
+			user("input[0].content", "Hi"),
+			`1 assistant input[1] {"type":"tool_call.done","name":"dig","arguments":{},"tool_call_id":"c1"}`,
+			`2 user input[2] {"type":"tool_result.done","text":"no JSON","tool_call_id":"c1"}`,
+			`dropped input[1].arguments`,
+		}},
 		{"native reasoning", `"input":[{"role":"user","content":"Hi"},{"type":"reasoning","summary":[{"type":"summary_text","text":"A"}],"encrypted_content":"E"},
 			{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"B"}],"encrypted_content":"F"},{"type":"reasoning","summary":[],"content":null,"encrypted_content":"G"},{"type":"reasoning","summary":[],"encrypted_content":null}]`, nativePeer, []string{
 			user("input[0].content", "Hi"),
@@ -237,8 +243,6 @@ func TestBadRequests(t *testing.T) {
 		{part(`{"type":"input_file","file_data":"*"}`), "input[0].content[0].file_data", "base64 is wanted"},
 		{part(`{"type":"input_file"}`), "input[0].content[0].file_data", "input_file: file_data or file_url is wanted"},
 		{item(`{"type":"function_call","call_id":"c","name":"n","arguments":"[]"}`), "input[0].arguments", "the text of a JSON object is wanted: no object begins at byte 0"},
-		{item(`{"type":"function_call","call_id":"c","name":"n","arguments":"{\"n\":\"\\ud800\"}"}`), "input[0].arguments", "the text of a JSON object is wanted: a lone surrogate stands in a string at byte 6"},
-		{item(`{"type":"function_call","call_id":"c","name":"n","arguments":"{\"n\":1,\"n\":2}"}`), "input[0].arguments", `the text of a JSON object is wanted: the key "n" stands twice at byte 7`},
 		{item(`{"type":"function_call","call_id":"c","arguments":"{}"}`), "input[0].name", "a string that is not empty is wanted"},
 		{item(`{"type":"function_call_output","call_id":"c","output":"x"}`), "input[0].call_id", "No tool call found for function call output with call_id c."},
 		{item(`{"type":"function_call_output","call_id":"c"}`), "input[0].output", "the output is missing"},

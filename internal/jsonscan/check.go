@@ -1,6 +1,7 @@
 package jsonscan
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -27,9 +28,35 @@ func Valid(data []byte) bool { return valid(data) == nil }
 // CheckObject is Check of a text that must be an object.
 func CheckObject(text string) error {
 	if !strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") {
-		return &SyntaxError{0, "no object begins"}
+		return errNoObject
 	}
 	return Check([]byte(text))
+}
+
+var errNoObject = &SyntaxError{0, "no object begins"}
+
+// Object reads the text of an object that a model wrote and a caller sends back; blank is an empty one. It is not whole, and
+// no error, where two readers could take it differently, which is read as encoding/json does, and where it was cut or is
+// malformed, which is read as an empty one.
+func Object(text string) (object string, whole bool, err error) {
+	if strings.Trim(text, " \t\r\n") == "" {
+		return "{}", true, nil
+	}
+	switch err := CheckObject(text); err {
+	case nil:
+		return text, true, nil
+	case error(errNoObject):
+		return "{}", false, err
+	}
+	var fields map[string]any
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	if decoder.Decode(&fields) == nil && !decoder.More() {
+		if read, err := json.Marshal(fields); err == nil && Check(read) == nil {
+			return string(read), false, nil
+		}
+	}
+	return "{}", false, nil
 }
 
 // MaxNodes is how many objects and lists a text may hold, and how many values of it a Scanner looks into: what is made of

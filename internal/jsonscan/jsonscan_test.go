@@ -432,6 +432,27 @@ func TestCheckObject(t *testing.T) {
 	}
 }
 
+func TestObject(t *testing.T) {
+	for text, want := range map[string]struct {
+		object string
+		whole  bool
+	}{
+		``: {"{}", true}, " \n": {"{}", true}, ` {"a":1.0} `: {` {"a":1.0} `, true},
+		`{"city":`: {"{}", false}, `{"a":1} {}`: {"{}", false}, `{'a':1}`: {"{}", false},
+		`{"b":9007199254740993,"a":1,"a":2}`: {`{"a":2,"b":9007199254740993}`, false}, `{"a":"\ud800"}`: {"{\"a\":\"\ufffd\"}", false},
+		strings.Repeat(`{"a":`, MaxDepth+1) + "1" + strings.Repeat("}", MaxDepth+1): {"{}", false},
+	} {
+		if object, whole, err := Object(text); object != want.object || whole != want.whole || err != nil {
+			t.Errorf("%.60q: %s %v %v", text, object, whole, err)
+		}
+	}
+	for _, text := range []string{"[1]", "x", `"{}"`} {
+		if _, _, err := Object(text); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
 // TestLookahead: null is absent, as everywhere, and a value of the wrong kind is an error where it stands.
 func TestStrings(t *testing.T) {
 	list := func(n int) string { return "[" + strings.Repeat(`"",`, n-1) + `""]` }

@@ -144,9 +144,17 @@ func ReadBody(data []byte, counts bool) (*Body, error) {
 		case "temperature":
 			b.Temperature = r.FloatBetween(0, 1)
 		case "top_p":
-			b.TopP = r.FloatBetween(0, 1)
+			switch b.TopP = r.FloatBetween(-1, 1); {
+			case b.TopP == nil || *b.TopP >= 0:
+			case *b.TopP == -1: // how LangChain for JavaScript says that none is given
+				b.TopP = nil
+			default:
+				r.Fail("a number from 0 to 1 is wanted")
+			}
 		case "top_k":
-			b.TopK = r.IntBetween(0, 1<<31)
+			if b.TopK = r.IntBetween(-1, 1<<31); b.TopK != nil && *b.TopK == -1 { // as above
+				b.TopK = nil
+			}
 		case "stop_sequences":
 			b.StopSequences = r.Strings()
 		case "metadata":

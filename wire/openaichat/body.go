@@ -747,10 +747,12 @@ func readFunctionCall(r *jsonscan.Reader, call *TurnCall) bool {
 		case "name":
 			call.Name = r.String()
 		case "arguments":
-			if call.Arguments = r.String(); strings.TrimSpace(call.Arguments) == "" {
-				call.Arguments = "{}"
-			} else if err := jsonscan.CheckObject(call.Arguments); err != nil {
+			var whole bool
+			var err error
+			if call.Arguments, whole, err = jsonscan.Object(r.String()); err != nil {
 				r.Fail("the text of a JSON object is wanted: " + err.Error())
+			} else if !whole {
+				r.Drop()
 			}
 		default:
 			r.Skip()
