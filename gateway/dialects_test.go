@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -590,6 +592,78 @@ func TestLossOfAnotherServer(t *testing.T) {
 			}
 			if got := s.send(s.request("POST", "/v1/messages", body)); got.status != tt.status || got.header.Get("X-Mmsp-Dropped") != tt.dropped {
 				t.Errorf("%s, stream %v: %d, dropped %q: %s", tt.model, stream, got.status, got.header.Get("X-Mmsp-Dropped"), got.body)
+			}
+		}
+	}
+}
+
+// TestEndlessRefusal: what another server refuses again, or what nobody asked for, is refused to the caller at once.
+func TestEndlessRefusal(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(400)
+		io.WriteString(w, `{"error":{"type":"UnsupportedParameterError","message":"no","client":"C","parameter":"temperature"}}`)
+	}))
+	defer refuses.Close()
+	s := start(t, everywhere(table(config.Model{ServerModelID: "m", ModelID: "m", ClientType: "mmsp", BaseURL: refuses.URL + "/v1"})))
+	for _, tt := range []struct {
+		fields string
+		asked  int64
+	}{{"", 1}, {`"temperature":0.5,`, 2}} {
+		asked.Store(0)
+		body := strings.Replace(messagesDialect.body("m", "hi", false), "{", "{"+tt.fields, 1)
+		if got := s.send(s.request("POST", "/v1/messages", body)); got.status != 400 || asked.Load() != tt.asked {
+			t.Errorf("%q: %d after %d requests: %s", tt.fields, got.status, asked.Load(), got.body)
+		}
+	}
+}
+
+// TestStopInTheMidst: a stop of another server in the midst of an item is no end.
+func TestStopInTheMidst(t *testing.T) {
+	t.Parallel()
+	event := func(kind, item, finish string) string {
+		return `data: {"role":"assistant","event_type":"` + kind + `","content_items":[` + item + `],"usage_metadata":null,"finish_reason":` + finish + `,"created_at":1}` + "\n\n"
+	}
+	end := event("stop", "", `"tool_call"`) + "data: [DONE]\n\n"
+	for _, open := range []string{
+		event("delta", `{"type":"text.delta","text":"Hel"}`, "null"),
+		event("delta", `{"type":"tool_call.delta","name":"look","tool_call_id":"c","arguments":"{\"ci"}`, "null"),
+	} {
+		row := chat(t, "m", func(w http.ResponseWriter, _ *http.Request) { flushes(w, open+end) })
+		row.ClientType = "mmsp"
+		s := start(t, everywhere(table(row)))
+		for i := range dialects {
+			d := &dialects[i]
+			if got := s.send(s.request("POST", d.path("m", false), d.body("m", "hi", false))); got.status != 502 {
+				t.Errorf("%s: %d %s", d.endpoint, got.status, got.body)
+			}
+			got := s.send(s.request("POST", d.path("m", true), d.body("m", "hi", true)))
+			if !strings.Contains(got.body, "in the middle of an item") {
+				t.Errorf("%s: %s", d.endpoint, got.body)
+			}
+		}
+	}
+}
+
+// TestCutByFilter: a filter that cuts a call is an end of its own, and no fault.
+func TestCutByFilter(t *testing.T) {
+	t.Parallel()
+	wire := `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"look","arguments":"{\"ci"}}]}}]}` + "\n\n" +
+		`data: {"choices":[{"index":0,"delta":{},"finish_reason":"content_filter"}],"usage":{"prompt_tokens":7,"completion_tokens":5}}` + "\n\ndata: [DONE]\n\n"
+	s := start(t, everywhere(table(chat(t, "m", func(w http.ResponseWriter, _ *http.Request) { flushes(w, wire) }))))
+	for i := range dialects {
+		d := &dialects[i]
+		end := map[string]string{
+			"responses": `"incomplete_details":{"reason":"content_filter"}`, "messages": `"stop_reason":"refusal"`,
+			"chatCompletions": `"finish_reason":"content_filter"`, "generateContent": `"finishReason":"SAFETY"`,
+		}[d.endpoint]
+		for _, stream := range []bool{false, true} {
+			got := s.send(s.request("POST", d.path("m", stream), d.body("m", "hi", stream)))
+			if got.status != 200 || !strings.Contains(got.body, end) {
+				t.Errorf("%s, stream %v: %d %s", d.endpoint, stream, got.status, got.body)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -154,8 +155,9 @@ type exchange struct {
 	trail   *carry.Trail // of the history as the caller has it
 	dropped []string
 	answer  mmsp.Message // as the caller has it
+	open    bool         // the last item has no end yet
 
-	// The call that is open, for the case that the token limit cuts it.
+	// The call that is open, for the case that it is cut.
 	cut       mmsp.Item
 	arguments []byte
 }
@@ -206,9 +208,10 @@ func (x *exchange) settle() error {
 
 // drop lets go of a parameter that the client refused. Its error refuses the request.
 func (x *exchange) drop(refused *mmsp.UnsupportedParameterError) error {
+	before := x.request.Config.AppendJSON(nil)
 	dropped, ok := letGo(&x.request.Config, refused.Parameter, x.row)
 	switch {
-	case !ok:
+	case !ok, bytes.Equal(before, x.request.Config.AppendJSON(nil)): // another attempt would be refused again
 		return x.located(refused)
 	case dropped == "":
 		return nil
@@ -341,7 +344,7 @@ func (x *exchange) stream() iter.Seq2[mmsp.Event, error] {
 	}
 }
 
-// fails ends the stream with an error, unless it is an answer after all: a turn of nothing, or a call that the limit cut.
+// fails ends the stream with an error, unless it is an answer after all: a turn of nothing, or a call that a limit or a filter cut.
 func (x *exchange) fails(err error, yield func(mmsp.Event, error) bool) {
 	var (
 		empty     *mmsp.EmptyResponseError
@@ -350,7 +353,7 @@ func (x *exchange) fails(err error, yield func(mmsp.Event, error) bool) {
 	switch {
 	case errors.As(err, &empty):
 		x.stop(&mmsp.Event{Type: mmsp.EventStop, Usage: empty.Usage, FinishReason: empty.FinishReason, StopDetail: empty.StopDetail}, yield)
-	case errors.As(err, &arguments) && arguments.FinishReason == mmsp.FinishLength:
+	case errors.As(err, &arguments) && ingress.Cut(arguments):
 		x.cut.Arguments = string(x.arguments)
 		x.answer.ContentItems = append(x.answer.ContentItems, x.cut)
 		x.stop(&mmsp.Event{Type: mmsp.EventStop, Usage: arguments.Usage, FinishReason: arguments.FinishReason, StopDetail: arguments.StopDetail}, yield)
@@ -361,12 +364,17 @@ func (x *exchange) fails(err error, yield func(mmsp.Event, error) bool) {
 
 // pass hands one event on in the caller's terms, and reports whether the stream goes on.
 func (x *exchange) pass(event *mmsp.Event, yield func(mmsp.Event, error) bool) bool {
+	if event.Type == mmsp.EventStop && x.open { // of another server, whose stream nobody has checked
+		x.fails(&mmsp.StreamProtocolError{Client: x.row.client.Provider().Class(), Detail: "the stop came in the middle of an item"}, yield)
+		return false
+	}
 	if event.Type == mmsp.EventStop {
 		x.stop(event, yield)
 		return false
 	}
 	x.words.out(event)
 	item := &event.Item
+	x.open = item.Type.IsDelta()
 	switch item.Type {
 	case mmsp.ToolCallDelta:
 		if x.cut.Type == "" {

@@ -54,6 +54,13 @@ type Problem struct {
 // ErrShutdown ends what outlives the drain of a server that is told to stop.
 var ErrShutdown = errors.New("the server is shutting down")
 
+// Cut reports that arguments are no object because the answer ended in their midst, which is an end and no fault.
+func Cut(err *mmsp.ToolCallArgumentParseError) bool {
+	kinds := []string{"filter", "refusal", "context", "malformed_call"}
+	return err.FinishReason == mmsp.FinishLength ||
+		err.FinishReason == mmsp.FinishUnknown && err.StopDetail != nil && slices.Contains(kinds, err.StopDetail.Kind)
+}
+
 // Explain says what went wrong in the terms of the table.
 func Explain(err error) *Problem {
 	var (
@@ -162,7 +169,7 @@ func kindOf(e *mmsp.UpstreamError) Kind {
 	switch {
 	case e.Status == http.StatusPaymentRequired, holds(words, "insufficient_quota", "billing", "insufficient_balance"), e.Status < 500 && unpaid(e):
 		return KindBilling
-	case holds(words, "context_length", "model_context_window"), e.Status == 0 && tooLong(e.Message), e.Status == http.StatusBadRequest && tooLong(e.Message):
+	case holds(words, "context_length", "model_context_window", "exceed_context"), e.Status == 0 && tooLong(e.Message), e.Status == http.StatusBadRequest && tooLong(e.Message):
 		return KindContextLength
 	}
 	switch e.Status {
@@ -254,7 +261,7 @@ func unpaid(e *mmsp.UpstreamError) bool {
 
 // tooLong knows the words of providers that have no code for a prompt that the model cannot hold.
 func tooLong(message string) bool {
-	return holds(strings.ToLower(message), "prompt is too long", "maximum context length", "context window", "input token count", "input is too long")
+	return holds(strings.ToLower(message), "prompt is too long", "prompt too long", "context length", "context size", "context window", "input token count", "input is too long")
 }
 
 // Error lets a Problem be returned as an error.

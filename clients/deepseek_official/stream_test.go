@@ -356,7 +356,7 @@ func TestStreams(t *testing.T) {
 		},
 		{
 			"another reason", events(textA + `{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"weather"},"usage":{"input_tokens":1,"output_tokens":2}}}`),
-			[]string{`text.delta "a"`, `text.done "a"`, `stop unknown 0 1 0 2`},
+			[]string{`text.delta "a"`, `text.done "a"`, `stop length 0 1 0 2`},
 		},
 		{"thinking alone", events(`
 			{"type":"response.reasoning_text.delta","item_id":"r","delta":"Hm."}

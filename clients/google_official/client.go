@@ -554,6 +554,8 @@ func (c *Client) transformModelOutputToUniEvent(modelOutput *interactions.Event,
 			event.FinishReason = mmsp.FinishLength
 		case "failed": // of a fault there is an error event; what is left is that the answer may not go on
 			event.FinishReason, event.StopDetail = mmsp.FinishUnknown, &mmsp.StopDetail{Kind: "filter"}
+		case "budget_exceeded": // there are no tokens left for the rest of it
+			event.FinishReason, event.StopDetail = mmsp.FinishUnknown, &mmsp.StopDetail{Kind: "context"}
 		default:
 			event.FinishReason = mmsp.FinishUnknown
 		}

@@ -180,7 +180,7 @@ func TestStream(t *testing.T) {
 		{"heartbeats", `{"choices":[]}` + "\n" + `{"choices":null,"usage":null}` + "\n" + `{"type":"keepalive"}` + "\n" + d(`{"content":"a"}`) + fin("stop"), `text+a; text=a` + end},
 		{"length", d(`{"content":"a"}`) + fin("length"), `text+a; text=a; stop length 2 7 1 4`},
 		{"content filter", d(`{"content":"a"}`) + fin("content_filter"), `text+a; text=a; stop unknown 2 7 1 4 filter`},
-		{"another finish", d(`{"content":"a"}`) + fin("network_error"), `text+a; text=a; stop unknown 2 7 1 4`},
+		{"another finish", d(`{"content":"a"}`) + fin("eos"), `text+a; text=a; stop unknown 2 7 1 4`},
 		{"usage after the finish chunk", d(`{"content":"a"}`) + bare + `{"choices":[],"usage":` + usage + "}\n" + done, `text+a; text=a` + end},
 		{"no usage", d(`{"content":"a"}`) + bare + done, `text+a; text=a; stop stop - - - -`},
 		{"usage without details", d(`{"content":"a"}`) + bare + `{"choices":[],"usage":{"prompt_tokens":2,"completion_tokens":3,"completion_tokens_details":{"reasoning_tokens":1}}}`, `text+a; text=a; stop stop - 2 1 2`},
@@ -210,6 +210,7 @@ func TestStreamErrors(t *testing.T) {
 	}{
 		{"error chunk", 200, text + sse(`{"error":{"message":"busy","code":"1305"}}`), "text+a", up(mmsp.UpstreamError{Message: "busy", Code: "1305", Object: []byte(`{"error":{"message":"busy","code":"1305"}}`)})},
 		{"error of the choice", 200, text + sse(`{"choices":[{"delta":{},"error":{"message":"gone","code":502}}]}`), "text+a", up(mmsp.UpstreamError{Message: "gone", Code: "502", Status: 502, Object: []byte(`{"message":"gone","code":502}`)})},
+		{"a finish that is none", 200, text + sse(`{"choices":[{"delta":{},"finish_reason":"network_error"}]}`), "text+a", up(mmsp.UpstreamError{Message: "the provider gave up before the end of the answer", Code: "network_error", Object: []byte(`{"message":"the provider gave up before the end of the answer","code":"network_error"}`)})},
 		{"error event", 200, text + "event: error\ndata: {\"message\":\"boom\"}\n\n", "text+a", up(mmsp.UpstreamError{Message: "boom", Object: []byte(`{"message":"boom"}`)})},
 		{"error event cut in its data", 200, text + "event: error\ndata: {\"message\":\"bo", "text+a", cut},
 		{"status", 401, `{"error":{"message":"wrong key","type":"auth"}}`, "", up(mmsp.UpstreamError{Status: 401, Message: "wrong key", ErrorType: "auth", Object: []byte(`{"error":{"message":"wrong key","type":"auth"}}`)})},

@@ -380,12 +380,14 @@ func (c *Client) transformModelOutputToUniEvent(modelOutput *openaichat.Chunk, e
 		switch modelOutput.FinishReason {
 		case "stop":
 			event.FinishReason = mmsp.FinishStop
-		case "length":
+		case "length", "max_tokens":
 			event.FinishReason = mmsp.FinishLength
 		case "tool_calls", "function_call":
 			event.FinishReason = mmsp.FinishToolCall
 		case "content_filter":
 			event.FinishReason, event.StopDetail = mmsp.FinishUnknown, &mmsp.StopDetail{Kind: "filter"}
+		case "model_length", "model_context_window_exceeded": // of Mistral and of Z.AI
+			event.FinishReason, event.StopDetail = mmsp.FinishUnknown, &mmsp.StopDetail{Kind: "context"}
 		default:
 			event.FinishReason = mmsp.FinishUnknown
 		}

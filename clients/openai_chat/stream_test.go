@@ -200,6 +200,8 @@ func TestStream(t *testing.T) {
 
 		{"length", d(`{"content":"a"}`) + fin("length") + usage, `text+a; text=a; stop length 2 7 1 4`},
 		{"content filter", d(`{"content":"a"}`) + fin("content_filter") + usage, `text+a; text=a; stop unknown 2 7 1 4 filter`},
+		{"length in Anthropic's word", d(`{"content":"a"}`) + fin("max_tokens") + usage, `text+a; text=a; stop length 2 7 1 4`},
+		{"the context is full", d(`{"content":"a"}`) + fin("model_length") + usage, `text+a; text=a; stop unknown 2 7 1 4 context`},
 		{"another reason", d(`{"content":"a"}`) + fin("eos") + usage, `text+a; text=a; stop unknown 2 7 1 4`},
 		{"refusal", d(`{"refusal":"I "}`) + d(`{"refusal":"cannot."}`) + fin("stop") + usage, `text+I  {"refusal":true}; text+cannot.; text=I cannot. {"refusal":true}; stop unknown 2 7 1 4 refusal`},
 		{"empty finish reasons", `{"choices":[{"delta":{"content":"a"},"finish_reason":""}]}` + "\n" + fin("") + fin("stop") + usage, `text+a; text=a; stop stop 2 7 1 4`},

@@ -13,7 +13,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -387,12 +386,10 @@ func (c *Client) transformModelOutputToUniEvent(modelOutput *openairesponses.Eve
 		switch {
 		case modelOutput.Type == openairesponses.EventCompleted:
 			event.FinishReason = mmsp.FinishStop
-		case slices.Contains([]string{"", "max_output_tokens", "max_tokens"}, modelOutput.Response.IncompleteReason):
-			event.FinishReason = mmsp.FinishLength
 		case modelOutput.Response.IncompleteReason == "content_filter":
 			event.FinishReason, event.StopDetail = mmsp.FinishUnknown, &mmsp.StopDetail{Kind: "filter"}
-		default:
-			event.FinishReason = mmsp.FinishUnknown
+		default: // max_output_tokens, or whatever cut it
+			event.FinishReason = mmsp.FinishLength
 		}
 		if usage := modelOutput.Response.Usage; usage != nil {
 			cached, thoughts := new(int64), new(int64)

@@ -323,6 +323,8 @@ func refuses(answer *mmsp.Message) bool {
 // others to make: what is left of the turn is not all of it.
 func (c *encoder) finishReason(answer *mmsp.Message) string {
 	called := slices.ContainsFunc(answer.ContentItems, func(i mmsp.Item) bool { return i.Type == mmsp.ToolCallDone })
+	n := len(answer.ContentItems)
+	cut := n > 0 && answer.ContentItems[n-1].Type.IsDelta()
 	kind := ""
 	if answer.StopDetail != nil {
 		kind = answer.StopDetail.Kind
@@ -330,7 +332,7 @@ func (c *encoder) finishReason(answer *mmsp.Message) string {
 	switch {
 	case answer.FinishReason == mmsp.FinishLength, kind == "context":
 		return "length"
-	case kind == "filter", kind == "malformed_call" && !called:
+	case kind == "filter", kind == "malformed_call" && !called, cut:
 		return "content_filter"
 	case kind == "refusal" && !refuses(answer) && refusalOf(answer) == "":
 		return "content_filter"

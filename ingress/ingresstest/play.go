@@ -61,7 +61,7 @@ func Answer(events []mmsp.Event, end error) (*mmsp.Message, error) {
 	switch {
 	case errors.As(end, &empty):
 		answer.Usage, answer.FinishReason, answer.StopDetail = empty.Usage, empty.FinishReason, empty.StopDetail
-	case errors.As(end, &arguments) && arguments.FinishReason == mmsp.FinishLength:
+	case errors.As(end, &arguments) && ingress.Cut(arguments):
 		answer.ContentItems = append(answer.ContentItems, cut)
 		answer.Usage, answer.FinishReason, answer.StopDetail = arguments.Usage, arguments.FinishReason, arguments.StopDetail
 	case end != nil:

@@ -249,12 +249,13 @@ func (c *call) Whole(dst []byte, answer *mmsp.Message) []byte {
 // could not read counts as refused, unless there are others to make: what is left of the turn is not all of it.
 func (c *call) ending(answer *mmsp.Message) *anthropic.Ending {
 	end := &anthropic.Ending{StopReason: "end_turn"}
-	calls, refused := 0, false
+	calls, refused, cut := 0, false, false
 	for i := range answer.ContentItems {
 		item := &answer.ContentItems[i]
 		if item.Type == mmsp.ToolCallDone {
 			calls++
 		}
+		cut = item.Type.IsDelta() // it is the last one
 		refused = refused || item.Type == mmsp.TextDone && ingress.IsRefusal(item.Fidelity)
 	}
 	detail := answer.StopDetail
@@ -264,11 +265,11 @@ func (c *call) ending(answer *mmsp.Message) *anthropic.Ending {
 	switch {
 	case answer.FinishReason == mmsp.FinishLength:
 		end.StopReason = "max_tokens"
-	case detail.Kind == "filter", detail.Kind == "refusal", detail.Kind == "malformed_call" && calls == 0:
-		end.StopReason = "refusal"
-		end.StopDetails = &anthropic.StopDetails{Explanation: detail.Text}
 	case detail.Kind == "context":
 		end.StopReason = "model_context_window_exceeded"
+	case detail.Kind == "filter", detail.Kind == "refusal", detail.Kind == "malformed_call" && calls == 0, cut:
+		end.StopReason = "refusal"
+		end.StopDetails = &anthropic.StopDetails{Explanation: detail.Text}
 	case detail.Kind == "pause":
 		end.StopReason = "pause_turn"
 	case calls > 0: // callers answer the calls of no other turn

@@ -591,10 +591,12 @@ func ending(answer *mmsp.Message) (status, reason, refusal string) {
 	if answer.StopDetail != nil {
 		kind, text = answer.StopDetail.Kind, answer.StopDetail.Text
 	}
+	n := len(answer.ContentItems)
+	cut := n > 0 && answer.ContentItems[n-1].Type.IsDelta()
 	switch {
 	case answer.FinishReason == mmsp.FinishLength, kind == "context":
 		return openairesponses.StatusIncomplete, "max_output_tokens", ""
-	case kind == "refusal":
+	case kind == "refusal" && !cut:
 		for i := range answer.ContentItems {
 			if ingress.IsRefusal(answer.ContentItems[i].Fidelity) {
 				return openairesponses.StatusCompleted, "", ""
@@ -604,7 +606,7 @@ func ending(answer *mmsp.Message) (status, reason, refusal string) {
 			return openairesponses.StatusCompleted, "", text
 		}
 		return openairesponses.StatusIncomplete, "content_filter", ""
-	case kind == "filter", kind == "malformed_call":
+	case kind == "filter", kind == "refusal", kind == "malformed_call":
 		return openairesponses.StatusIncomplete, "content_filter", ""
 	}
 	return openairesponses.StatusCompleted, "", ""

@@ -168,7 +168,11 @@ func read(e *mmsp.UpstreamError, object []byte, levels int) {
 				text(&s, &named)
 			}
 		case "message":
-			text(&s, &e.Message)
+			if kind := s.Kind(); kind == '{' || kind == '[' { // Mistral's, of a request that is not valid
+				e.Message = Excerpt(s.Raw())
+			} else {
+				text(&s, &e.Message)
+			}
 		case "detail", "title", "msg":
 			if e.Message == "" && s.Kind() == '"' {
 				text(&s, &e.Message)

@@ -52,6 +52,7 @@ type Reader struct {
 	nameFrom, nameTo int
 	dataFrom, dataTo int
 	named, hasData   bool
+	bare             bool   // its lines are data without the name of the field
 	lateName         []byte // a name that came after data, where joining the data may overwrite it
 	unterminated     bool
 	ready            bool // complete, waiting for Next
@@ -211,12 +212,16 @@ func (r *Reader) find(c byte, from int) int {
 	return r.end
 }
 
-// field takes the line buf[from:to] into the event: data and event fields; everything else, comments included, is
-// skipped.
+// field takes the line buf[from:to] into the event: data and event fields, and JSON without a field, as Google's errors in
+// mid-stream come; everything else, comments included, is skipped.
 func (r *Reader) field(from, to int) {
 	line := r.buf[from:to]
 	var width int // of the field's name
 	switch {
+	case from == to:
+		return
+	case r.bare, !r.hasData && !r.named && (line[0] == '{' || line[0] == '['):
+		r.bare = true
 	case bytes.HasPrefix(line, []byte("data")):
 		width = len("data")
 	case bytes.HasPrefix(line, []byte("event")):
@@ -225,7 +230,7 @@ func (r *Reader) field(from, to int) {
 		return
 	}
 	value := from + width
-	if value < to {
+	if value < to && !r.bare {
 		if r.buf[value] != ':' {
 			return
 		}
@@ -237,15 +242,15 @@ func (r *Reader) field(from, to int) {
 	if !r.hasData && !r.named {
 		r.start = from
 	}
-	switch {
-	case line[0] == 'e' && r.hasData:
+	switch name := line[0] == 'e' && !r.bare; {
+	case name && r.hasData:
 		r.named, r.lateName = false, append([]byte{}, r.buf[value:to]...)
-	case line[0] == 'e':
+	case name:
 		r.named, r.nameFrom, r.nameTo = true, value, to
 	case !r.hasData:
 		r.hasData, r.dataFrom, r.dataTo = true, value, to
 	default:
-		// A further data line moves up to the ones before it. There is room: its own field name lies between.
+		// A further data line moves up to the ones before it. There is room: its own field name lies between, or the end of a line.
 		r.buf[r.dataTo] = '\n'
 		r.dataTo += 1 + copy(r.buf[r.dataTo+1:], r.buf[value:to])
 	}
@@ -253,7 +258,7 @@ func (r *Reader) field(from, to int) {
 
 // forget drops what was gathered of an event.
 func (r *Reader) forget() {
-	r.start, r.named, r.hasData, r.lateName = r.pos, false, false, nil
+	r.start, r.named, r.hasData, r.bare, r.lateName = r.pos, false, false, false, nil
 }
 
 // fill reads once, into a buffer that begins with the event that is being put together. The buffer doubles when that

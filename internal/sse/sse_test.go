@@ -129,6 +129,7 @@ func TestFramings(t *testing.T) {
 		{"cut without data", "data: a\n\nevent: e\n: c", "- \"a\"\n"},
 		{"colons in the value", "data: a: b\n\n", "- \"a: b\"\n"},
 		{"bytes that are no text", "data: \x00\xff\n\n", "- \"\\x00\\xff\"\n"},
+		{"JSON without a field", "data: a\n\n{\"error\":\n  {\"data\": 1}\r\ndata\n}\n\nevent: e\n{\ndata: b\n{\n\n[{", "- \"a\"\n- \"{\\\"error\\\":\\n  {\\\"data\\\": 1}\\ndata\\n}\"\n\"e\" \"b\"\n- \"[{\"!\n"},
 		{"long line", "event: e\ndata: " + long + "\ndata: b\n\ndata: c\n\n", "\"e\" \"" + long + "\\nb\"\n- \"c\"\n"},
 	} {
 		for chunking, open := range chunkings {
@@ -301,10 +302,15 @@ func reference(body []byte) string {
 	var out strings.Builder
 	var ev Event
 	var data []string
+	bare := false
 	for i, line := range lines {
 		ev.Unterminated = i == len(lines)-1
 		field, value, _ := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")
+		bare = bare || data == nil && ev.Name == nil && (strings.HasPrefix(line, "{") || strings.HasPrefix(line, "["))
+		if bare && line != "" {
+			field, value = "data", line
+		}
 		switch field {
 		case "data":
 			data = append(data, value)
@@ -318,13 +324,13 @@ func reference(body []byte) string {
 			ev.Data = []byte(joined)
 			out.WriteString(show(ev))
 		}
-		ev, data = Event{}, nil
+		ev, data, bare = Event{}, nil, false
 	}
 	return out.String()
 }
 
 func TestAgainstReference(t *testing.T) {
-	words := []string{"data: ", "data:", "data", "event: ", "event:", "id: 1", ": ", ":", " ", "\n", "\n", "\n\n", "\r", "\r\n", "a", "bc", "\xef\xbb\xbf", "dat"}
+	words := []string{"data: ", "data:", "data", "event: ", "event:", "id: 1", ": ", ":", " ", "\n", "\n", "\n\n", "\r", "\r\n", "a", "bc", "\xef\xbb\xbf", "dat", "{", "[", " }"}
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for range 20_000 {
 		var body strings.Builder

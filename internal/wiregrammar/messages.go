@@ -209,7 +209,7 @@ func (c *messagesChecker) inputs(delta node) {
 			continue
 		}
 		calls++
-		cut := i == len(c.list)-1 && (c.stopReason == "max_tokens" || c.stopReason == "model_context_window_exceeded")
+		cut := i == len(c.list)-1 && slices.Contains([]string{"max_tokens", "model_context_window_exceeded", "refusal"}, c.stopReason)
 		if text := block.input.String(); text != "" && !cut && !isJSONObject(text) {
 			delta.fault("the joined partial_json of block %d is no JSON object: %.100q", i, text)
 		}

@@ -51,7 +51,7 @@ type ToolCallDelta struct {
 type Usage struct {
 	PromptTokens     *int64
 	CompletionTokens *int64
-	CachedTokens     *int64 // prompt_tokens_details.cached_tokens
+	CachedTokens     *int64 // prompt_tokens_details.cached_tokens, else cached_tokens or prompt_cache_hit_tokens
 	ReasoningTokens  *int64 // completion_tokens_details.reasoning_tokens
 }
 
@@ -83,6 +83,7 @@ func (d *Decoder) Decode(data []byte) (*Chunk, error) {
 	d.texts, d.skipped = 0, d.skipped[:0]
 	c.reset()
 	s.Reset(data)
+	object := ""
 	for first := true; s.Field(&first); {
 		switch string(s.Name()) {
 		case "choices":
@@ -107,6 +108,8 @@ func (d *Decoder) Decode(data []byte) (*Chunk, error) {
 			}
 		case "error":
 			c.Error = d.failure()
+		case "object": // older servers of vLLM send a whole error as an event
+			object = s.Intern("chat.completion.chunk")
 		case "obfuscation":
 			d.skipped = append(d.skipped, s.SkipSpan())
 		default:
@@ -114,6 +117,9 @@ func (d *Decoder) Decode(data []byte) (*Chunk, error) {
 		}
 	}
 	err := s.End()
+	if object == "error" && c.Error == nil {
+		c.Error = data
+	}
 	// A later key of the same name may have emptied the text, and an error aliases these bytes.
 	if err == nil && d.texts == 1 && *d.text != "" && c.Error == nil && c.ChoiceError == nil {
 		d.template.Remember(data, d.at, d.skipped...)
@@ -156,6 +162,9 @@ func (d *Decoder) piece(text *string) {
 	}
 }
 
+// failed are the finish reasons of answers that have no end: those of OpenRouter, Z.AI, DeepSeek and vLLM.
+var failed = []string{"error", "network_error", "insufficient_system_resource", "abort"}
+
 // choice reads the choice of index 0, or without an index; of any other it leaves nothing. A whole answer has a message
 // in place of the delta, and some endpoints send both: with each delta of a stream the message so far, with a whole
 // answer an empty delta.
@@ -174,6 +183,10 @@ func (d *Decoder) choice() {
 			s.Skip()
 		case "finish_reason":
 			c.FinishReason = s.Intern("stop")
+		case "usage": // as Kimi has it
+			if usage := d.usage(); usage != nil && c.Usage == nil {
+				c.Usage = usage
+			}
 		case "error":
 			c.ChoiceError = d.failure()
 		case "index":
@@ -189,6 +202,9 @@ func (d *Decoder) choice() {
 		c.Usage, c.Error = usage, failure
 		d.texts = 0
 		return
+	}
+	if c.ChoiceError == nil && slices.Contains(failed, c.FinishReason) {
+		c.ChoiceError = append(jsonscan.AppendString([]byte(`{"message":"the provider gave up before the end of the answer","code":`), c.FinishReason), '}')
 	}
 	if found && !streamed {
 		c.HasMessage = true
@@ -380,7 +396,13 @@ func (d *Decoder) usage() *Usage {
 		case "completion_tokens":
 			u.CompletionTokens = d.count()
 		case "prompt_tokens_details":
-			u.CachedTokens = d.detail("cached_tokens")
+			if n := d.detail("cached_tokens"); n != nil {
+				u.CachedTokens = n
+			}
+		case "cached_tokens", "prompt_cache_hit_tokens": // as Kimi and DeepSeek say it
+			if n := d.count(); u.CachedTokens == nil {
+				u.CachedTokens = n
+			}
 		case "completion_tokens_details":
 			u.ReasoningTokens = d.detail("reasoning_tokens")
 		default:
