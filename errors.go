@@ -59,7 +59,7 @@ type ToolCallArgumentParseError struct {
 	ToolCallID   string
 	RawArguments string
 	Reason       string
-	FinishReason FinishReason // "length" when the token limit cut the call
+	FinishReason FinishReason // "length" when the token limit cut the call, "unknown" with a StopDetail when a filter did
 	Usage        *Usage
 	StopDetail   *StopDetail
 }

@@ -108,22 +108,6 @@ func fit(request *ingress.Request, r *row) (dropped []string) {
 		config.Temperature = new(1.0)
 		dropped = append(dropped, "temperature")
 	}
-	// Beside thinking there is no sampling but a top_p near 1.
-	if r.peer.Protocol == carry.Messages && thinks(config) {
-		for _, p := range []struct {
-			name    string
-			refused bool
-		}{
-			{"temperature", config.Temperature != nil && *config.Temperature != 1},
-			{"top_p", config.TopP != nil && *config.TopP < 0.95},
-			{"top_k", config.TopK != nil},
-		} {
-			if p.refused {
-				letGo(config, p.name, r)
-				dropped = append(dropped, p.name)
-			}
-		}
-	}
 	if config.EffectiveThinkingLevel() != "" && !r.asks(&mmsp.Config{ThinkingLevel: mmsp.ThinkingHigh}) {
 		config.ThinkingLevel, config.ThinkingBudget = "", nil
 		dropped = append(dropped, "thinking_level")
@@ -136,6 +120,16 @@ func fit(request *ingress.Request, r *row) (dropped []string) {
 	// Callers of Chat's older form can take one call of a turn.
 	if one := new(false); request.OneCall && r.takes(&mmsp.Config{Tools: config.Tools, ParallelToolCalls: one}) {
 		config.ParallelToolCalls = one
+	}
+	// Only Google's models take back what a model has drawn.
+	if !takesDrawn(r) {
+		for m := range request.Messages {
+			for i := range request.Messages[m].ContentItems {
+				if request.Messages[m].Role == mmsp.RoleAssistant && request.Messages[m].ContentItems[i].Type == mmsp.InlineDataDone {
+					dropped = append(dropped, request.Paths[m][i]+" (inline_data)")
+				}
+			}
+		}
 	}
 	// Others read the text of a result, and not that the tool failed.
 	switch r.peer.Protocol {
@@ -150,6 +144,37 @@ func fit(request *ingress.Request, r *row) (dropped []string) {
 		}
 	}
 	return dropped
+}
+
+// cool takes out the sampling that endpoints of Messages refuse beside thinking, all but a top_p near 1, and names it.
+func cool(config *mmsp.Config, r *row) (dropped []string) {
+	if r.peer.Protocol != carry.Messages || !thinks(config) {
+		return nil
+	}
+	for _, p := range []struct {
+		name    string
+		refused bool
+	}{
+		{"temperature", config.Temperature != nil && *config.Temperature != 1},
+		{"top_p", config.TopP != nil && *config.TopP < 0.95},
+		{"top_k", config.TopK != nil},
+	} {
+		if p.refused {
+			letGo(config, p.name, r)
+			dropped = append(dropped, p.name)
+		}
+	}
+	return dropped
+}
+
+// takesDrawn reports whether a row's model may take back pictures and sounds of a model's own. What is behind another server
+// is not known.
+func takesDrawn(r *row) bool {
+	switch r.peer.Protocol {
+	case carry.Messages, carry.Responses, carry.Chat:
+		return false
+	}
+	return true
 }
 
 // fitTools says to a provider what the caller's protocol takes for granted of a tool: that its arguments are an object, which
@@ -171,7 +196,7 @@ func typed(schema json.RawMessage) json.RawMessage {
 	inside, object := bytes.CutPrefix(bytes.TrimSpace(schema), []byte("{"))
 	inside = bytes.TrimSpace(inside)
 	if len(schema) == 0 || object && string(inside) == "}" {
-		return json.RawMessage(`{"type":"object","properties":{}}`)
+		return json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
 	}
 	var s jsonscan.Scanner
 	s.Reset(schema)
@@ -217,5 +242,5 @@ func (r *row) tries(ctx context.Context, config *mmsp.Config) ([]byte, error) {
 // thinks reports whether the config asks for thinking.
 func thinks(config *mmsp.Config) bool {
 	level := config.EffectiveThinkingLevel()
-	return level != "" && level != mmsp.ThinkingNone || config.ThinkingSummary != nil && level != mmsp.ThinkingNone || level == "" && config.ThinkingBudget != nil
+	return level != "" && level != mmsp.ThinkingNone || config.ThinkingSummary != nil && level != mmsp.ThinkingNone
 }

@@ -98,7 +98,7 @@ func TestPhases(t *testing.T) {
 	c := everywhere(table(models...))
 	patient := start(t, c)
 	c = everywhere(table(models...))
-	c.Upstream.HeaderTimeout, c.Upstream.IdleTimeout = 100*time.Millisecond, 100*time.Millisecond
+	c.Upstream.HeaderTimeout, c.Upstream.IdleTimeout = 600*time.Millisecond, 200*time.Millisecond
 	hasty := start(t, c)
 
 	t.Run("phase", func(t *testing.T) {

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -117,6 +118,55 @@ func TestBlockedPrompts(t *testing.T) {
 
 // TestMedia: pictures and speech are asked for where a row's client has a word for them, and the caller is told where it has
 // none.
+// TestPicturesStayBehind: a conversation goes on at a model that takes back no picture, and the caller is told of what it sent.
+func TestPicturesStayBehind(t *testing.T) {
+	t.Parallel()
+	s := start(t, everywhere(table(simulated(t)...)))
+	post := func(path, body, dropped string) (answer struct {
+		ID      string
+		Choices []struct{ Message json.RawMessage }
+	},
+	) {
+		t.Helper()
+		got := s.send(s.request("POST", path, body))
+		if got.status != 200 || got.header.Get("X-Mmsp-Dropped") != dropped || json.Unmarshal([]byte(got.body), &answer) != nil {
+			t.Fatalf("%s %s: %d, dropped %q: %s", path, body, got.status, got.header.Get("X-Mmsp-Dropped"), got.body)
+		}
+		return answer
+	}
+	painted := post("/v1/responses", `{"model":"google-official","input":"paint a cat"}`, "")
+	post("/v1/responses", `{"model":"ant-messages","previous_response_id":"`+painted.ID+`","input":"Hi"}`, "previous_response_id (inline_data)")
+	ask := `{"role":"user","content":"paint a dog"}`
+	message := string(post("/v1/chat/completions", `{"model":"google-official","messages":[`+ask+`]}`, "").Choices[0].Message)
+	if !strings.Contains(message, `"images"`) {
+		t.Fatal(message)
+	}
+	bare := `{"role":"assistant","content":""}`
+	for _, back := range []struct{ message, dropped string }{{message, "messages[1].images[0].image_url.url (inline_data)"}, {bare, ""}} {
+		post("/v1/chat/completions", `{"model":"openai-chat","messages":[`+ask+`,`+back.message+`,`+ask+`]}`, back.dropped)
+	}
+}
+
+// TestNamesOfWhatWasShown: each item that a response shows can be named in the next request.
+func TestNamesOfWhatWasShown(t *testing.T) {
+	t.Parallel()
+	s := start(t, everywhere(table(simulated(t)...)))
+	for _, prompt := range []string{"refuse", "empty", "call length", "think"} {
+		var shown struct{ Output []struct{ ID string } }
+		got := s.send(s.request("POST", "/v1/responses", `{"model":"ant-messages","input":"`+prompt+`","reasoning":{"effort":"high"},"tools":[{"type":"function","name":"look"}]}`))
+		if json.Unmarshal([]byte(got.body), &shown) != nil || len(shown.Output) == 0 {
+			t.Fatal(got.body)
+		}
+		input := `{"role":"user","content":"` + prompt + `"}`
+		for _, item := range shown.Output {
+			input += `,{"type":"item_reference","id":"` + item.ID + `"}`
+		}
+		if got := s.send(s.request("POST", "/v1/responses", `{"model":"ant-messages","input":[`+input+`,{"role":"user","content":"Hi"}]}`)); got.status != 200 {
+			t.Errorf("%s: %d %s", prompt, got.status, got.body)
+		}
+	}
+}
+
 func TestMedia(t *testing.T) {
 	t.Parallel()
 	rows := simulated(t)

@@ -175,7 +175,7 @@ func (x *exchange) prepare() error {
 		x.log.Error("proofs of thinking are lost to this request", "id", x.id, "error", err)
 	}
 	x.trail = trail
-	x.leaveThinking()
+	x.leaveBehind()
 	if err := x.converses(); err != nil {
 		return err
 	}
@@ -185,7 +185,12 @@ func (x *exchange) prepare() error {
 	if err := mmsp.Validate(r.Messages); err != nil {
 		return x.located(err)
 	}
-	return x.settle()
+	if err := x.settle(); err != nil {
+		return err
+	}
+	cooled := cool(&r.Config, x.row)
+	x.dropped = append(x.dropped, cooled...)
+	return x.strict(cooled)
 }
 
 // settle lets go of what the client refuses, which no client does because of messages: before a heartbeat begins the answer,
@@ -223,10 +228,11 @@ func (x *exchange) drop(refused *mmsp.UnsupportedParameterError) error {
 	return nil
 }
 
-// leaveThinking leaves out the thinking of other models: what is void, and what nothing proves to be of the model that is
+// leaveBehind leaves out what a model has drawn where the one that is asked does not take it back, whether the caller sent it
+// or it was recalled, and the thinking of other models: what is void, and what nothing proves to be of the model that is
 // asked, unless the caller speaks its protocol. A turn with calls and no thinking has an empty thought where providers want
 // the field of it on every such turn; their clients know which do.
-func (x *exchange) leaveThinking() {
+func (x *exchange) leaveBehind() {
 	r, peer := x.request, x.row.peer.Protocol
 	turns := 0
 	for m, message := range r.Messages {
@@ -234,6 +240,9 @@ func (x *exchange) leaveThinking() {
 		var paths []string
 		thought := false
 		for i, item := range message.ContentItems {
+			if item.Type == mmsp.InlineDataDone && message.Role == mmsp.RoleAssistant && !takesDrawn(x.row) {
+				continue
+			}
 			if item.Type == mmsp.ThinkingDone {
 				if string(item.Fidelity) == carry.Void || item.Fidelity == nil && peer != x.protocol.Name() {
 					continue
@@ -364,12 +373,12 @@ func (x *exchange) fails(err error, yield func(mmsp.Event, error) bool) {
 
 // pass hands one event on in the caller's terms, and reports whether the stream goes on.
 func (x *exchange) pass(event *mmsp.Event, yield func(mmsp.Event, error) bool) bool {
-	if event.Type == mmsp.EventStop && x.open { // of another server, whose stream nobody has checked
-		x.fails(&mmsp.StreamProtocolError{Client: x.row.client.Provider().Class(), Detail: "the stop came in the middle of an item"}, yield)
-		return false
-	}
 	if event.Type == mmsp.EventStop {
-		x.stop(event, yield)
+		if x.open { // of another server, whose stream nobody has checked
+			yield(mmsp.Event{}, &mmsp.StreamProtocolError{Client: x.row.client.Provider().Class(), Detail: "the stop came in the middle of an item"})
+		} else {
+			x.stop(event, yield)
+		}
 		return false
 	}
 	x.words.out(event)

@@ -336,9 +336,6 @@ func TestFit(t *testing.T) {
 		{"fewer tokens than OpenAI makes", mmsp.Config{MaxTokens: new(int64(1))}, "openai-official", `{"max_tokens":16} max_tokens`},
 		{"as many", mmsp.Config{MaxTokens: new(int64(16))}, "openai-responses", `{"max_tokens":16}`},
 		{"fewer elsewhere", mmsp.Config{MaxTokens: new(int64(1))}, "openai-chat", `{"max_tokens":1}`},
-		{"sampling beside thinking", mmsp.Config{ThinkingLevel: mmsp.ThinkingHigh, Temperature: new(0.5), TopP: new(0.9), TopK: new(int64(40))}, "ant-messages", `{"thinking_level":"high"} temperature top_p top_k`},
-		{"sampling that thinking takes", mmsp.Config{ThinkingLevel: mmsp.ThinkingHigh, Temperature: new(1.0), TopP: new(0.95)}, "ant-messages", `{"temperature":1,"top_p":0.95,"thinking_level":"high"}`},
-		{"sampling without thinking", mmsp.Config{ThinkingLevel: mmsp.ThinkingNone, Temperature: new(0.5), TopK: new(int64(40))}, "ant-messages", `{"temperature":0.5,"top_k":40,"thinking_level":"none"}`},
 		{"a level that nobody hears", mmsp.Config{ThinkingLevel: mmsp.ThinkingHigh}, "openai-chat", `{} thinking_level`},
 		{"a budget that nobody hears", mmsp.Config{ThinkingBudget: new(int64(9000))}, "openai-chat", `{} thinking_level`},
 		{"a free budget", mmsp.Config{ThinkingBudget: new(int64(-1))}, "openai-chat", `{"thinking_budget":-1}`},
@@ -355,9 +352,30 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// TestCool: endpoints of Messages take no sampling beside thinking, and any without.
+func TestCool(t *testing.T) {
+	warm := `{"temperature":0.5,"top_p":0.9,"top_k":40`
+	for _, tt := range []struct{ config, clientType, want string }{
+		{warm + `,"thinking_level":"high"}`, "ant-messages", `{"thinking_level":"high"} [temperature top_p top_k]`},
+		{`{"temperature":1,"top_p":0.95,"thinking_level":"high"}`, "ant-messages", `{"temperature":1,"top_p":0.95,"thinking_level":"high"} []`},
+		{warm + `,"thinking_level":"none"}`, "ant-messages", warm + `,"thinking_level":"none"} []`},
+		{warm + `,"thinking_budget":-1}`, "ant-messages", warm + `,"thinking_budget":-1} []`},
+		{warm + `,"thinking_level":"high"}`, "mmsp", warm + `,"thinking_level":"high"} []`},
+	} {
+		config, err := mmsp.ParseConfig([]byte(tt.config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dropped := cool(&config, rowOf(t, tt.clientType, "m"))
+		if got := string(config.AppendJSON(nil)) + " " + fmt.Sprint(dropped); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.clientType, got, tt.want)
+		}
+	}
+}
+
 // TestFitTools: what a protocol takes for granted of a tool is said to those that do not.
 func TestFitTools(t *testing.T) {
-	empty := `{"type":"object","properties":{}}`
+	empty := `{"type":"object","properties":{},"additionalProperties":false}`
 	for _, tt := range []struct {
 		tool     string
 		from, to carry.Protocol

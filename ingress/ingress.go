@@ -54,7 +54,7 @@ type Call interface {
 	// Event writes a delta or a done item.
 	Event(dst []byte, e *mmsp.Event) []byte
 	// Stop ends the stream. The answer holds every done item of it, usage, finish reason and stop detail. A call that the
-	// token limit cut stands last in it, as a tool_call.delta with what arrived of its arguments.
+	// limit or a filter cut stands last in it, as a tool_call.delta with what arrived of its arguments.
 	Stop(dst []byte, answer *mmsp.Message) []byte
 	// Fail ends a stream that has begun, or could not begin in time, with an error.
 	Fail(dst []byte, p *Problem) []byte

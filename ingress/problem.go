@@ -54,11 +54,18 @@ type Problem struct {
 // ErrShutdown ends what outlives the drain of a server that is told to stop.
 var ErrShutdown = errors.New("the server is shutting down")
 
-// Cut reports that arguments are no object because the answer ended in their midst, which is an end and no fault.
+// Cut reports that a call is no whole one because the answer ended in its midst, or as the provider says that it is
+// malformed: an end, and no fault.
 func Cut(err *mmsp.ToolCallArgumentParseError) bool {
 	kinds := []string{"filter", "refusal", "context", "malformed_call"}
 	return err.FinishReason == mmsp.FinishLength ||
 		err.FinishReason == mmsp.FinishUnknown && err.StopDetail != nil && slices.Contains(kinds, err.StopDetail.Kind)
+}
+
+// EndsCut reports whether an answer ends in a call that was cut.
+func EndsCut(answer *mmsp.Message) bool {
+	n := len(answer.ContentItems)
+	return n > 0 && answer.ContentItems[n-1].Type.IsDelta()
 }
 
 // Explain says what went wrong in the terms of the table.

@@ -180,16 +180,13 @@ func readAssistant(turn *openaichat.Turn, i int, env *ingress.Env, calls *callsS
 		s.items = append(s.items, placed{part.Path, item})
 	}
 	text.text, refusal.text = strings.Join(said[text], ""), strings.Join(said[refusal], "")
-	// Pictures of the model's own go back to the providers that made them; no other takes any.
-	if peer.Protocol == carry.GenerateContent || peer.Protocol == carry.Interactions || peer.Protocol == carry.MMSP {
-		for p := range turn.Pictures {
-			picture := &turn.Pictures[p]
-			mediaType, data, ok := ingress.ReadDataURL(picture.URL)
-			if !ok {
-				return nil, ingress.Invalid(picture.Place, "a data URL with a media type and base64 is wanted")
-			}
-			pictures.items = append(pictures.items, placed{picture.Place, mmsp.InlineData(data, mediaType, "")})
+	for p := range turn.Pictures { // of the model's own
+		picture := &turn.Pictures[p]
+		mediaType, data, ok := ingress.ReadDataURL(picture.URL)
+		if !ok {
+			return nil, ingress.Invalid(picture.Place, "a data URL with a media type and base64 is wanted")
 		}
+		pictures.items = append(pictures.items, placed{picture.Place, mmsp.InlineData(data, mediaType, "")})
 	}
 	if turn.FunctionCall != nil {
 		// The older form has no ids: each turn has at most one call, whose number names it.

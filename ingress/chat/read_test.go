@@ -173,11 +173,6 @@ func TestRead(t *testing.T) {
 			user + `{"role":"assistant","content_items":[{"type":"text.done","text":"a"},{"type":"inline_data.done","data":"AA==","mime_type":"image/png"}]}` + "\n",
 		},
 		{
-			"pictures that the row does not take",
-			`{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"a","images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]}]}`,
-			chatPeer, user + `{"role":"assistant","content_items":[{"type":"text.done","text":"a"}]}` + "\n",
-		},
-		{
 			"the config",
 			`{"model":"m",` + hi + `,"max_tokens":7,"max_completion_tokens":8,"temperature":0,"top_p":0.5,"presence_penalty":-2,"frequency_penalty":2,"seed":-3,"stop":["a","b"],"parallel_tool_calls":false,"reasoning_effort":"minimal","verbosity":"low","service_tier":"on_demand","prompt_cache_key":"k","user":"u","safety_identifier":"s","metadata":{"k":"v"},` +
 				`"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"d","schema":{"type":"object"},"strict":true}},"n":1,"logprobs":false,"top_logprobs":0,"logit_bias":{},"store":true,"modalities":["text"],"audio":null,"moderation":{},"prompt_cache_options":{"mode":null},"prompt_cache_retention":"in_memory"}`,

@@ -207,7 +207,7 @@ func (c *encoder) answerCall(item *mmsp.Item) openaichat.AnswerCall {
 // Stop appends the proofs of the turn, its end, and the usage where it is asked for.
 func (c *encoder) Stop(dst []byte, answer *mmsp.Message) []byte {
 	if n := len(answer.ContentItems); n > 0 {
-		// A call that the limit cut has been written, but for one that waited for its end.
+		// A call that was cut has been written, but for one that waited for its end.
 		if cut := &answer.ContentItems[n-1]; cut.Type == mmsp.ToolCallDelta && c.custom[cut.Name] && !(c.legacy && c.calls > 1) {
 			call := c.answerCall(cut)
 			dst = c.chunks.Input(c.chunks.Call(c.begin(dst, false), c.calls-1, &call), c.calls-1, call.Arguments)
@@ -323,8 +323,6 @@ func refuses(answer *mmsp.Message) bool {
 // others to make: what is left of the turn is not all of it.
 func (c *encoder) finishReason(answer *mmsp.Message) string {
 	called := slices.ContainsFunc(answer.ContentItems, func(i mmsp.Item) bool { return i.Type == mmsp.ToolCallDone })
-	n := len(answer.ContentItems)
-	cut := n > 0 && answer.ContentItems[n-1].Type.IsDelta()
 	kind := ""
 	if answer.StopDetail != nil {
 		kind = answer.StopDetail.Kind
@@ -332,7 +330,7 @@ func (c *encoder) finishReason(answer *mmsp.Message) string {
 	switch {
 	case answer.FinishReason == mmsp.FinishLength, kind == "context":
 		return "length"
-	case kind == "filter", kind == "malformed_call" && !called, cut:
+	case kind == "filter", kind == "malformed_call" && !called, ingress.EndsCut(answer):
 		return "content_filter"
 	case kind == "refusal" && !refuses(answer) && refusalOf(answer) == "":
 		return "content_filter"

@@ -70,7 +70,8 @@ func (c *call) route(address *url.URL) error {
 		return &ingress.Problem{Kind: ingress.KindNotFound, Status: http.StatusNotFound, Message: fmt.Sprintf("there is nothing at %.200s", address.Path)}
 	}
 	query := address.Query()
-	switch alt := cmp.Or(query.Get("alt"), query.Get("$alt")); alt {
+	alt, _, _ := strings.Cut(cmp.Or(query.Get("alt"), query.Get("$alt")), ";") // older libraries add ;enum-encoding=int
+	switch alt {
 	case "sse":
 		c.events = true
 	case "", "json":

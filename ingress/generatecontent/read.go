@@ -486,6 +486,9 @@ func (c *call) readTools(request *ingress.Request) error {
 			request.Allowed = calling.Allowed
 			request.KeepTools(calling.Allowed)
 		}
+		if calling.Mode == "VALIDATED" { // nothing holds the model to the schemas
+			request.Dropped = append(request.Dropped, calling.Path+".mode (VALIDATED)")
+		}
 	}
 	return nil
 }

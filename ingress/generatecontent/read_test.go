@@ -214,7 +214,11 @@ tools: tools[0].functionDeclarations[0] | tools[0].functionDeclarations[1]`,
 		},
 		{
 			"validated", openai, `{` + contents + `,"tools":[{"functionDeclarations":[{"name":"f"},{"name":"g"}]}],"toolConfig":{"functionCallingConfig":{"mode":"VALIDATED","allowedFunctionNames":["g"]}}}`,
-			hi + `{"tools":[{"name":"g"}],"tool_choice":"auto"}` + "\ntools: tools[0].functionDeclarations[1]\nallowed: g",
+			hi + `{"tools":[{"name":"g"}],"tool_choice":"auto"}` + "\ntools: tools[0].functionDeclarations[1]\ndropped: toolConfig.functionCallingConfig.mode (VALIDATED)\nallowed: g",
+		},
+		{
+			"words by their numbers", openai, `{` + contents + `,"tools":[{"functionDeclarations":[{"name":"f","parameters":{"type":6,"properties":{"a":{"type":1}}}}]}],"toolConfig":{"functionCallingConfig":{"mode":2}}}`,
+			hi + `{"tools":[{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"string"}}}}],"tool_choice":"required"}` + "\ntools: tools[0].functionDeclarations[0]",
 		},
 		{"auto of nothing", openai, `{` + contents + `,"toolConfig":{"functionCallingConfig":{"mode":"AUTO"},"retrievalConfig":{}}}`, hi},
 		{
@@ -407,6 +411,7 @@ func TestRoute(t *testing.T) {
 	}{
 		{"/v1beta/models/gemini-3.8-pro:generateContent", "gemini-3.8-pro", false, false, ""},
 		{"/v1/models/m:streamGenerateContent?key=k", "m", true, false, "application/json; charset=utf-8"},
+		{"/v1beta/models/m:streamGenerateContent?%24alt=json%3Benum-encoding%3Dint", "m", true, false, "application/json; charset=utf-8"},
 		{"/v1beta/models/a%2Fb:c:streamGenerateContent?alt=sse", "a/b:c", true, false, "text/event-stream; charset=utf-8"},
 		{"/v1beta/models/models/a/b%20c%3AgenerateContent", "models/a/b c", false, false, ""},
 		{"/v1beta/models%2Fm:generateContent", "m", false, false, ""},

@@ -38,7 +38,7 @@ func Play(r *rand.Rand, call ingress.Call, events []mmsp.Event, end error) (stre
 }
 
 // Answer is what a stream's Stop or Whole is given, or the error that Fail is told of. A turn of nothing is an answer, and so
-// is one whose last call the token limit cut, which stands in it as far as it came.
+// is one whose last call was cut, which stands in it as far as it came.
 func Answer(events []mmsp.Event, end error) (*mmsp.Message, error) {
 	answer := &mmsp.Message{Role: mmsp.RoleAssistant}
 	var cut mmsp.Item

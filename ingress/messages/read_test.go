@@ -222,6 +222,9 @@ func TestReadConfig(t *testing.T) {
 		{"nothing", ``, `{"max_tokens":9}`, ""},
 		{"no tokens", `"max_tokens":0`, `{"max_tokens":0}`, ""},
 		{
+			"numbers that say that none is given", `"top_p":-1,"top_k":-1`, `{"max_tokens":9}`, "",
+		},
+		{
 			"every number", `"temperature":1,"top_p":0.5,"top_k":40,"stop_sequences":["a","b"]`,
 			`{"max_tokens":9,"temperature":1,"top_p":0.5,"top_k":40,"stop_sequences":["a","b"]}`, "",
 		},

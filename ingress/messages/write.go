@@ -225,7 +225,7 @@ func (c *call) proof(kind mmsp.ItemType, fidelity mmsp.Fidelity) mmsp.Fidelity {
 
 func (c *call) Stop(dst []byte, answer *mmsp.Message) []byte {
 	dst = c.begin(dst)
-	if c.open { // a call that the token limit cut
+	if c.open { // a call that was cut
 		dst = anthropic.AppendBlockStop(dst, c.index)
 		c.open = false
 		c.index++
@@ -249,13 +249,12 @@ func (c *call) Whole(dst []byte, answer *mmsp.Message) []byte {
 // could not read counts as refused, unless there are others to make: what is left of the turn is not all of it.
 func (c *call) ending(answer *mmsp.Message) *anthropic.Ending {
 	end := &anthropic.Ending{StopReason: "end_turn"}
-	calls, refused, cut := 0, false, false
+	calls, refused := 0, false
 	for i := range answer.ContentItems {
 		item := &answer.ContentItems[i]
 		if item.Type == mmsp.ToolCallDone {
 			calls++
 		}
-		cut = item.Type.IsDelta() // it is the last one
 		refused = refused || item.Type == mmsp.TextDone && ingress.IsRefusal(item.Fidelity)
 	}
 	detail := answer.StopDetail
@@ -267,7 +266,7 @@ func (c *call) ending(answer *mmsp.Message) *anthropic.Ending {
 		end.StopReason = "max_tokens"
 	case detail.Kind == "context":
 		end.StopReason = "model_context_window_exceeded"
-	case detail.Kind == "filter", detail.Kind == "refusal", detail.Kind == "malformed_call" && calls == 0, cut:
+	case detail.Kind == "filter", detail.Kind == "refusal", detail.Kind == "malformed_call" && calls == 0, ingress.EndsCut(answer):
 		end.StopReason = "refusal"
 		end.StopDetails = &anthropic.StopDetails{Explanation: detail.Text}
 	case detail.Kind == "pause":

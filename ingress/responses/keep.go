@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/prism-shadow/mmsp-go"
 	"github.com/prism-shadow/mmsp-go/ingress"
@@ -20,7 +21,7 @@ type keptResponse struct {
 
 type keptAnswer struct {
 	Message json.RawMessage `json:"message"`
-	IDs     []string        `json:"ids"` // of its items
+	IDs     []string        `json:"ids"` // of its items, then of what was shown besides
 }
 
 const (
@@ -35,10 +36,11 @@ func (c *call) Keep(ctx context.Context, answer *mmsp.Message) error {
 		return nil
 	}
 	whole := *answer
-	ids := c.ids
 	if n := len(whole.ContentItems); n > 0 && whole.ContentItems[n-1].Type.IsDelta() { // a call that was cut
-		whole.ContentItems, ids = whole.ContentItems[:n-1], ids[:n-1]
+		whole.ContentItems = whole.ContentItems[:n-1]
 	}
+	c.spare = c.newID("msg_")
+	ids := append(slices.Clone(c.ids), c.spare) // what is shown beyond the items of the answer can be named, too
 
 	record := jsonscan.AppendString([]byte(`{"parent":`), c.body.PreviousResponseID)
 	record = append(record, `,"system":[`...)
@@ -56,9 +58,6 @@ func (c *call) Keep(ctx context.Context, answer *mmsp.Message) error {
 	record = append(append(record, message...), `]}`...)
 	if err := c.env.Store.Put(ctx, c.env.Caller, record, "response:"+c.id); err != nil {
 		return err
-	}
-	if len(ids) == 0 {
-		return nil
 	}
 	record = append(append([]byte(`{"message":`), message...), `,"ids":[`...)
 	keys := make([]string, len(ids))
@@ -155,11 +154,15 @@ func (r *reading) find(path, id string) (*keptItem, error) {
 	var kept keptAnswer
 	var message mmsp.Message
 	if record == nil || json.Unmarshal(record, &kept) != nil || json.Unmarshal(kept.Message, &message) != nil ||
-		len(kept.IDs) != len(message.ContentItems) {
+		len(kept.IDs) < len(message.ContentItems) {
 		return nil, nil
 	}
 	for i := range kept.IDs {
-		r.kept[kept.IDs[i]] = &keptItem{item: message.ContentItems[i]}
+		item := &keptItem{}
+		if i < len(message.ContentItems) {
+			item.item = message.ContentItems[i]
+		}
+		r.kept[kept.IDs[i]] = item
 	}
 	return r.kept[id], nil
 }

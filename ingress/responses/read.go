@@ -534,6 +534,8 @@ func (r *reading) result(i *openairesponses.BodyItem) error {
 // recall adds an item of the assistant that was kept.
 func (r *reading) recall(path string, item mmsp.Item) {
 	switch item.Type {
+	case "": // it was shown, and there is nothing to it
+		return
 	case mmsp.InlineDataDone, mmsp.InlineThinkingDone:
 		if !r.takesPictures() {
 			r.next = nil

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"strconv"
@@ -15,7 +16,7 @@ import (
 
 // writer is the answer as far as it is written. An item of the public stream becomes one output item; a proof that the
 // item has no place for, a reasoning item without a text beside it. The end of an item that has a status waits for what
-// comes next: at the token limit the last one is incomplete.
+// comes next: at a limit or a filter the last one is incomplete.
 type writer struct {
 	echo     *openairesponses.Echo
 	created  int64 // Unix time in seconds
@@ -23,8 +24,9 @@ type writer struct {
 	output   []byte
 	outputs  int // items in output
 
-	ids  []string // of the items of the public stream
-	seen int      // items of the public stream that have begun
+	ids   []string // of the items of the public stream
+	spare string   // of a message that none of them is, where it is kept
+	seen  int      // items of the public stream that have begun
 
 	begun    bool          // an item of the public stream is open
 	early    mmsp.Fidelity // of it, as known before it is shown
@@ -591,12 +593,10 @@ func ending(answer *mmsp.Message) (status, reason, refusal string) {
 	if answer.StopDetail != nil {
 		kind, text = answer.StopDetail.Kind, answer.StopDetail.Text
 	}
-	n := len(answer.ContentItems)
-	cut := n > 0 && answer.ContentItems[n-1].Type.IsDelta()
 	switch {
 	case answer.FinishReason == mmsp.FinishLength, kind == "context":
 		return openairesponses.StatusIncomplete, "max_output_tokens", ""
-	case kind == "refusal" && !cut:
+	case kind == "refusal" && !ingress.EndsCut(answer):
 		for i := range answer.ContentItems {
 			if ingress.IsRefusal(answer.ContentItems[i].Fidelity) {
 				return openairesponses.StatusCompleted, "", ""
@@ -614,7 +614,7 @@ func ending(answer *mmsp.Message) (status, reason, refusal string) {
 
 // say writes a message that is no item of the public stream.
 func (c *call) say(dst []byte, part, text string) []byte {
-	s := &shown{kind: openairesponses.ItemMessage, id: c.newID("msg_"), part: part}
+	s := &shown{kind: openairesponses.ItemMessage, id: cmp.Or(c.spare, c.newID("msg_")), part: part}
 	dst = c.openPart(c.show(dst, s, ""))
 	if text != "" {
 		dst = c.fragment(dst, text)

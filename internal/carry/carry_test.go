@@ -381,7 +381,7 @@ func (c *counting) Get(ctx context.Context, caller, key string) ([]byte, error) 
 func TestTrails(t *testing.T) {
 	user, assistant := mmsp.UserMessage, mmsp.AssistantMessage
 	conversation := func(messages ...mmsp.Message) string {
-		return keysOf(after(messages...), new(assistant(mmsp.Text("Yes."))))[0]
+		return keysOf(after(messages...), new(assistant(mmsp.Text("Yes."))), nil)[0]
 	}
 	call := func(id, arguments string) mmsp.Message { return assistant(mmsp.ToolCall(id, "f", arguments)) }
 	question := mmsp.Text("q")

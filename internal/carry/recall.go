@@ -86,7 +86,7 @@ const (
 // keysOf adds an assistant's turn to the trail and returns the keys that it is known by, the surest first: its proofs;
 // all that led to it; then, for callers that change what came before, each of its calls, or, for those that know no ids, all
 // of them and what they answer. Without proofs and calls it is known by all that led to it alone: short answers are alike.
-func keysOf(trail *Trail, message *mmsp.Message) (keys []string) {
+func keysOf(trail *Trail, message *mmsp.Message, invented map[string]bool) (keys []string) {
 	question := trail.last
 	said := trail.add(message)
 	if said == nil {
@@ -109,7 +109,9 @@ func keysOf(trail *Trail, message *mmsp.Message) (keys []string) {
 	calls := callsOf(message.ContentItems)
 	called := said[len(said)-2*len(calls):]
 	for i, call := range calls {
-		key("call:", call.ToolCallID, called[2*i], called[2*i+1])
+		if !invented[call.ToolCallID] { // another conversation may have a call of that id
+			key("call:", call.ToolCallID, called[2*i], called[2*i+1])
+		}
 	}
 	if len(calls) > 0 {
 		key("calls:", slices.Concat(called, question)...)
@@ -129,7 +131,7 @@ func Remember(ctx context.Context, store Store, caller string, peer Peer, trail 
 	if err != nil {
 		return err
 	}
-	return store.Put(ctx, caller, record, keysOf(trail, &whole)...)
+	return store.Put(ctx, caller, record, keysOf(trail, &whole, nil)...)
 }
 
 // losable reports whether an item has what some protocol has no place for.
@@ -153,7 +155,7 @@ func Recall(ctx context.Context, store Store, caller string, peer Peer, messages
 			continue
 		}
 		given := thinkingOf(message.ContentItems)
-		for _, key := range keysOf(trail, message) {
+		for _, key := range keysOf(trail, message, invented) {
 			record, err := store.Get(ctx, caller, key)
 			if left -= len(record); left < 0 {
 				err = fmt.Errorf("a history recalls more than %d bytes", maxRecalled)

@@ -156,7 +156,8 @@ func text(s *jsonscan.Scanner, into *string) {
 func read(e *mmsp.UpstreamError, object []byte, levels int) {
 	var s jsonscan.Scanner
 	var inner [][]byte
-	named := "" // {"error": "Not Found"}, which a message beside it says better
+	var words []byte // in no shape that is known
+	named := ""      // {"error": "Not Found"}, which a message beside it says better
 	s.Reset(object)
 	for first := true; s.Field(&first); {
 		switch string(s.Name()) {
@@ -169,7 +170,7 @@ func read(e *mmsp.UpstreamError, object []byte, levels int) {
 			}
 		case "message":
 			if kind := s.Kind(); kind == '{' || kind == '[' { // Mistral's, of a request that is not valid
-				e.Message = Excerpt(s.Raw())
+				words = s.Raw()
 			} else {
 				text(&s, &e.Message)
 			}
@@ -226,6 +227,9 @@ func read(e *mmsp.UpstreamError, object []byte, levels int) {
 		for _, object := range inner {
 			read(e, object, levels-1)
 		}
+	}
+	if e.Message == "" && len(words) > len("{}") {
+		e.Message = Excerpt(words)
 	}
 }
 

@@ -97,6 +97,8 @@ func TestUpstream(t *testing.T) {
 		{"deep lists", 500, strings.Repeat("[", 400) + strings.Repeat("]", 400), mmsp.UpstreamError{Message: "HTTP 500: Internal Server Error", Object: []byte("same")}},
 		{"deeper than anything reads", 500, strings.Repeat("[", 600) + strings.Repeat("]", 600), mmsp.UpstreamError{Message: strings.Repeat("[", 600) + strings.Repeat("]", 600)}},
 		{"values of other kinds", 500, `{"error":[1],"message":{"a":1},"type":7,"code":[],"param":false,"status":true}`, mmsp.UpstreamError{Message: `"{\"a\":1}"`, Object: []byte("same")}},
+		{"a message of another kind beside words", 500, `{"error":"boom","message":[1]}`, mmsp.UpstreamError{Message: "boom", Object: []byte("same")}},
+		{"an empty message of another kind", 500, `{"message":{},"detail":"human"}`, mmsp.UpstreamError{Message: "human", Object: []byte("same")}},
 		{"what is not valid, in Mistral's words", 422, `{"object":"error","message":{"detail":[{"msg":"tools too long"}]},"type":"invalid_request_error"}`, mmsp.UpstreamError{ErrorType: "invalid_request_error", Message: `"{\"detail\":[{\"msg\":\"tools too long\"}]}"`, Object: []byte("same")}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package jsonscan
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -35,9 +36,12 @@ func CheckObject(text string) error {
 
 var errNoObject = &SyntaxError{0, "no object begins"}
 
+// maxMended is the length of arguments, in bytes, up to which Object reads what is in them if they are not whole.
+const maxMended = 64 << 10
+
 // Object reads the text of an object that a model wrote and a caller sends back; blank is an empty one. It is not whole, and
-// no error, where two readers could take it differently, which is read as encoding/json does, and where it was cut or is
-// malformed, which is read as an empty one.
+// no error, where two readers could take it differently, which is read as encoding/json does if it is short, and where it was
+// cut or is malformed. What is not read is an empty object.
 func Object(text string) (object string, whole bool, err error) {
 	if strings.Trim(text, " \t\r\n") == "" {
 		return "{}", true, nil
@@ -48,15 +52,19 @@ func Object(text string) (object string, whole bool, err error) {
 	case error(errNoObject):
 		return "{}", false, err
 	}
+	if len(text) > maxMended || !Valid([]byte(text)) {
+		return "{}", false, nil
+	}
 	var fields map[string]any
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
-	if decoder.Decode(&fields) == nil && !decoder.More() {
-		if read, err := json.Marshal(fields); err == nil && Check(read) == nil {
-			return string(read), false, nil
-		}
+	var read bytes.Buffer
+	encoder := json.NewEncoder(&read)
+	encoder.SetEscapeHTML(false)
+	if decoder.Decode(&fields) != nil || encoder.Encode(fields) != nil || Check(read.Bytes()) != nil {
+		return "{}", false, nil
 	}
-	return "{}", false, nil
+	return strings.TrimSuffix(read.String(), "\n"), false, nil
 }
 
 // MaxNodes is how many objects and lists a text may hold, and how many values of it a Scanner looks into: what is made of

@@ -438,7 +438,8 @@ func TestObject(t *testing.T) {
 		whole  bool
 	}{
 		``: {"{}", true}, " \n": {"{}", true}, ` {"a":1.0} `: {` {"a":1.0} `, true},
-		`{"city":`: {"{}", false}, `{"a":1} {}`: {"{}", false}, `{'a':1}`: {"{}", false},
+		`{"city":`: {"{}", false}, `{"a":1} {}`: {"{}", false}, `{"a":1}}`: {"{}", false}, `{"a":"<","a":"<b>"}`: {`{"a":"<b>"}`, false},
+		`{"a":1,"a":"` + strings.Repeat("x", maxMended) + `"}`: {"{}", false}, `{'a':1}`: {"{}", false},
 		`{"b":9007199254740993,"a":1,"a":2}`: {`{"a":2,"b":9007199254740993}`, false}, `{"a":"\ud800"}`: {"{\"a\":\"\ufffd\"}", false},
 		strings.Repeat(`{"a":`, MaxDepth+1) + "1" + strings.Repeat("}", MaxDepth+1): {"{}", false},
 	} {

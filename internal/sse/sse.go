@@ -176,6 +176,9 @@ func (r *Reader) scan() bool {
 		if eol == r.end {
 			break
 		}
+		if r.ready = r.bare && isField(r.buf[from:eol]); r.ready {
+			break
+		}
 		r.pos = eol + 1
 		r.skipLF = r.buf[eol] == '\r'
 		switch {
@@ -187,7 +190,10 @@ func (r *Reader) scan() bool {
 			r.forget()
 		}
 	}
-	if !r.ready && r.err == io.EOF {
+	if r.ready = r.ready || r.err == io.EOF && r.bare && isField(r.buf[r.pos:r.end]); r.ready {
+		return true
+	}
+	if r.err == io.EOF {
 		r.field(r.pos, r.end)
 		r.pos = r.end
 		r.ready, r.unterminated = r.says(), true
@@ -220,7 +226,7 @@ func (r *Reader) field(from, to int) {
 	switch {
 	case from == to:
 		return
-	case r.bare, !r.hasData && !r.named && (line[0] == '{' || line[0] == '['):
+	case r.bare, !r.hasData && !r.named && isJSON(line):
 		r.bare = true
 	case bytes.HasPrefix(line, []byte("data")):
 		width = len("data")
@@ -254,6 +260,17 @@ func (r *Reader) field(from, to int) {
 		r.buf[r.dataTo] = '\n'
 		r.dataTo += 1 + copy(r.buf[r.dataTo+1:], r.buf[value:to])
 	}
+}
+
+// isJSON reports whether a line without a field looks like the beginning of JSON, and not like that of a log.
+func isJSON(line []byte) bool {
+	rest := bytes.TrimLeft(line[1:], " \t")
+	return line[0] == '{' && (len(rest) == 0 || rest[0] == '"') || line[0] == '[' && (len(rest) == 0 || rest[0] == '{')
+}
+
+// isField reports whether a line is a field or a comment, which end JSON without one.
+func isField(line []byte) bool {
+	return bytes.HasPrefix(line, []byte("data")) || bytes.HasPrefix(line, []byte("event")) || bytes.HasPrefix(line, []byte(":"))
 }
 
 // forget drops what was gathered of an event.

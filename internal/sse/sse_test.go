@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -129,7 +130,7 @@ func TestFramings(t *testing.T) {
 		{"cut without data", "data: a\n\nevent: e\n: c", "- \"a\"\n"},
 		{"colons in the value", "data: a: b\n\n", "- \"a: b\"\n"},
 		{"bytes that are no text", "data: \x00\xff\n\n", "- \"\\x00\\xff\"\n"},
-		{"JSON without a field", "data: a\n\n{\"error\":\n  {\"data\": 1}\r\ndata\n}\n\nevent: e\n{\ndata: b\n{\n\n[{", "- \"a\"\n- \"{\\\"error\\\":\\n  {\\\"data\\\": 1}\\ndata\\n}\"\n\"e\" \"b\"\n- \"[{\"!\n"},
+		{"JSON without a field", "data: a\n\n{\"error\":\n  {\"data\": 1}\r\n,\n}\n\nevent: e\n{\ndata: b\n{\n\n[INFO] a\ndata: c\n\n{\"d\"}\ndata: e\n\n[{", "- \"a\"\n- \"{\\\"error\\\":\\n  {\\\"data\\\": 1}\\n,\\n}\"\n\"e\" \"b\"\n- \"c\"\n- \"{\\\"d\\\"}\"\n- \"e\"\n- \"[{\"!\n"},
 		{"long line", "event: e\ndata: " + long + "\ndata: b\n\ndata: c\n\n", "\"e\" \"" + long + "\\nb\"\n- \"c\"\n"},
 	} {
 		for chunking, open := range chunkings {
@@ -303,11 +304,23 @@ func reference(body []byte) string {
 	var ev Event
 	var data []string
 	bare := false
+	flush := func() {
+		if joined := strings.Join(data, "\n"); strings.TrimSpace(joined) != "" {
+			ev.Data = []byte(joined)
+			out.WriteString(show(ev))
+		}
+		ev, data, bare = Event{}, nil, false
+	}
+	jsonBegins := regexp.MustCompile(`^(\{[ \t]*("|$)|\[[ \t]*(\{|$))`)
+	field := regexp.MustCompile(`^(data|event|:)`)
 	for i, line := range lines {
+		if bare && field.MatchString(line) {
+			flush()
+		}
 		ev.Unterminated = i == len(lines)-1
 		field, value, _ := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")
-		bare = bare || data == nil && ev.Name == nil && (strings.HasPrefix(line, "{") || strings.HasPrefix(line, "["))
+		bare = bare || data == nil && ev.Name == nil && jsonBegins.MatchString(line)
 		if bare && line != "" {
 			field, value = "data", line
 		}
@@ -320,17 +333,13 @@ func reference(body []byte) string {
 		if line != "" && !ev.Unterminated {
 			continue
 		}
-		if joined := strings.Join(data, "\n"); strings.TrimSpace(joined) != "" {
-			ev.Data = []byte(joined)
-			out.WriteString(show(ev))
-		}
-		ev, data, bare = Event{}, nil, false
+		flush()
 	}
 	return out.String()
 }
 
 func TestAgainstReference(t *testing.T) {
-	words := []string{"data: ", "data:", "data", "event: ", "event:", "id: 1", ": ", ":", " ", "\n", "\n", "\n\n", "\r", "\r\n", "a", "bc", "\xef\xbb\xbf", "dat", "{", "[", " }"}
+	words := []string{"data: ", "data:", "data", "event: ", "event:", "id: 1", ": ", ":", " ", "\n", "\n", "\n\n", "\r", "\r\n", "a", "bc", "\xef\xbb\xbf", "dat", "{", "[", "{\"", "[{", " }"}
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for range 20_000 {
 		var body strings.Builder

@@ -144,16 +144,20 @@ func ReadBody(data []byte, counts bool) (*Body, error) {
 		case "temperature":
 			b.Temperature = r.FloatBetween(0, 1)
 		case "top_p":
-			switch b.TopP = r.FloatBetween(-1, 1); {
-			case b.TopP == nil || *b.TopP >= 0:
+			switch b.TopP = r.Float(); {
+			case b.TopP == nil:
 			case *b.TopP == -1: // how LangChain for JavaScript says that none is given
 				b.TopP = nil
-			default:
+			case *b.TopP < 0 || *b.TopP > 1:
 				r.Fail("a number from 0 to 1 is wanted")
 			}
 		case "top_k":
-			if b.TopK = r.IntBetween(-1, 1<<31); b.TopK != nil && *b.TopK == -1 { // as above
+			switch b.TopK = r.Int(); {
+			case b.TopK == nil:
+			case *b.TopK == -1: // as above
 				b.TopK = nil
+			case *b.TopK < 0 || *b.TopK > 1<<31:
+				r.Fail("an integer from 0 to 2147483648 is wanted")
 			}
 		case "stop_sequences":
 			b.StopSequences = r.Strings()

@@ -67,6 +67,8 @@ func (w *schemaWriter) schema() {
 			"minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "format":
 			value := w.scanner.Raw()
 			switch held := string(value); {
+			case held == "null":
+				w.changed = true
 			case name == "minItems" && (held == "0" || held == "1"), name == "format" && slices.Contains(stringFormats, held):
 				field(name)
 				w.out = append(w.out, value...)
@@ -82,7 +84,7 @@ func (w *schemaWriter) schema() {
 			w.schemas('{')
 		case "$defs", "definitions":
 			w.schemas('{')
-		case "anyOf":
+		case "anyOf", "oneOf":
 			w.schemas('[')
 		case "items":
 			w.schema()
@@ -102,7 +104,7 @@ func (w *schemaWriter) schema() {
 		field("description")
 		w.out = append(w.out, description...)
 	}
-	if named && (further == nil || string(further) == "true") {
+	if named && (further == nil || string(further) == "true" || string(further) == "{}") {
 		w.changed = true
 		further = []byte("false")
 	}

@@ -14,6 +14,8 @@ func TestStrictSchema(t *testing.T) {
 		`{"properties":{"map":{"type":"object","additionalProperties":{"type":"string"}}}}`:          `{"properties":{"map":{"type":"object","additionalProperties":{"type":"string"}}},"additionalProperties":false}`,
 		`{"type":"integer","minimum":1,"description":"Age.","maximum":9007199254740993}`:             `{"type":"integer","description":"Age.\nminimum 1, maximum 9007199254740993"}`,
 		`{"type":"string","format":"int32","minLength":1}`:                                           `{"type":"string","description":"format int32, minLength 1"}`,
+		`{"properties":{},"additionalProperties":{}}`:                                                `{"properties":{},"additionalProperties":false}`,
+		`{"oneOf":[{"maxLength":null,"properties":{}}]}`:                                             `{"oneOf":[{"properties":{},"additionalProperties":false}]}`,
 		`{"type":"string","format":"date-time"}`:                                                     `{"type":"string","format":"date-time"}`,
 		`{"type":"array","minItems":1,"items":{"minimum":0}}`:                                        `{"type":"array","minItems":1,"items":{"description":"minimum 0"}}`,
 		`{"anyOf":[{"maxItems":3},{"type":"null"}],"$defs":{"minimum":{"maxLength":2}}}`:             `{"anyOf":[{"description":"maxItems 3"},{"type":"null"}],"$defs":{"minimum":{"description":"maxLength 2"}}}`,

@@ -228,6 +228,18 @@ func word(r *jsonscan.Reader, unspecified string, words ...string) string {
 	return ""
 }
 
+// enum is word of an enumeration, which older libraries of Google's write by the number that the word has in order.
+func enum(r *jsonscan.Reader, unspecified string, words ...string) string {
+	if r.Kind() != '0' {
+		return word(r, unspecified, words...)
+	}
+	n := r.IntBetween(0, int64(len(words)))
+	if r.Failed() || *n == 0 {
+		return ""
+	}
+	return words[*n-1]
+}
+
 // read reads a request; other takes what else stands in it, nil takes it for unknown.
 func (b *Body) read(r *jsonscan.Reader, other func(name string)) {
 	fields(r, func(name string) {
@@ -498,7 +510,7 @@ func readCalling(r *jsonscan.Reader) *Calling {
 	if !fields(r, func(name string) {
 		switch name {
 		case "mode":
-			calling.Mode = word(r, "MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
+			calling.Mode = enum(r, "MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
 		case "allowedFunctionNames":
 			calling.Allowed = r.Strings()
 		default:
@@ -562,7 +574,7 @@ func (g *Generation) read(r *jsonscan.Reader) {
 		case "responseModalities":
 			said := map[string]bool{}
 			r.Elements(func() {
-				modality := word(r, "MODALITY_UNSPECIFIED", "TEXT", "IMAGE", "AUDIO")
+				modality := enum(r, "MODALITY_UNSPECIFIED", "TEXT", "IMAGE", "AUDIO")
 				if said[modality] {
 					return
 				}
@@ -691,7 +703,10 @@ func readEmbedding(r *jsonscan.Reader) InputEmbedding {
 		case "outputDimensionality":
 			e.Dimensions = r.IntBetween(1, 1<<31-1)
 		case "taskType", "title":
-			if text := r.String(); text != "" && text != "TASK_TYPE_UNSPECIFIED" {
+			if r.Kind() == '0' { // as older libraries write an enumeration
+				r.Skip()
+				r.Drop()
+			} else if text := r.String(); text != "" && text != "TASK_TYPE_UNSPECIFIED" {
 				r.Drop()
 			}
 		default:

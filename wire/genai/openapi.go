@@ -65,7 +65,7 @@ func appendJSONSchema(dst, schema []byte, depth int) ([]byte, error) {
 			}
 		default:
 			value := s.Raw()
-			if unspecified := string(value) == `"TYPE_UNSPECIFIED"`; name == "type" && unspecified || string(value) == "null" && name != "default" && name != "const" && name != "example" {
+			if unspecified := string(value) == `"TYPE_UNSPECIFIED"` || string(value) == "0"; name == "type" && unspecified || string(value) == "null" && name != "default" && name != "const" && name != "example" {
 				continue
 			}
 			typed = typed || name == "type"
@@ -130,11 +130,19 @@ func appendJSONSchema(dst, schema []byte, depth int) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
+// typeNumbers are the types in the order of their numbers, from 1, by which older libraries of Google's write them.
+var typeNumbers = [][]byte{
+	[]byte(`"string"`), []byte(`"number"`), []byte(`"integer"`), []byte(`"boolean"`), []byte(`"array"`), []byte(`"object"`), []byte(`"null"`),
+}
+
 // appendTypes appends a type, or the list of them.
 func appendTypes(dst, value []byte, nullable bool) []byte {
 	var types []string
 	var s jsonscan.Scanner
 	s.ResetChecked(value)
+	if n := int(value[0] - '0'); len(value) == 1 && 1 <= n && n <= len(typeNumbers) {
+		return appendTypes(dst, typeNumbers[n-1], nullable)
+	}
 	switch value[0] {
 	case '"':
 		types = []string{strings.ToLower(s.String())}

@@ -25,7 +25,8 @@ func TestJSONSchema(t *testing.T) {
 			`{"type":"object","additionalProperties":{"type":"STRING"},"$defs":{"a":{"type":"NULL"}},"x_y":1,"pattern":"a_b","not":true,"items":[{"type":"STRING"}]}`,
 			`{"type":"object","additionalProperties":{"type":"string"},"$defs":{"a":{"type":"null"}},"x_y":1,"pattern":"a_b","not":true,"items":[{"type":"string"}]}`,
 		},
-		{`{"type":1,"properties":2,"anyOf":3,"enum":"x","nullable":"true","minItems":"many"}`, `{"type":1,"properties":2,"anyOf":3,"enum":"x","minItems":"many"}`},
+		{`{"type":6,"properties":{"a":{"type":1,"nullable":true},"b":{"type":0}}}`, `{"type":"object","properties":{"a":{"type":["string","null"]},"b":{}}}`},
+		{`{"type":8,"properties":2,"anyOf":3,"enum":"x","nullable":"true","minItems":"many"}`, `{"type":8,"properties":2,"anyOf":3,"enum":"x","minItems":"many"}`},
 	} {
 		got, err := JSONSchema([]byte(c.schema))
 		if err != nil || string(got) != c.want {
