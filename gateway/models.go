@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prism-shadow/mmsp-go"
+	"github.com/prism-shadow/mmsp-go/ingress"
 	"github.com/prism-shadow/mmsp-go/ingress/generatecontent"
 	"github.com/prism-shadow/mmsp-go/internal/jsonscan"
 )
@@ -112,4 +115,17 @@ func (c *call) geminiModels() {
 		return
 	}
 	c.json(http.StatusOK, generatecontent.AppendModel(nil, told(id, r)))
+}
+
+// modelsError adds to an error what the SDKs of OpenAI and of Anthropic read in one: they ask for models, too.
+func modelsError(body []byte, err error) []byte {
+	var auth *mmsp.AuthenticationError
+	var notFound *mmsp.NotFoundError
+	object, ok := bytes.CutSuffix(body, []byte("}}"))
+	if !ok || !errors.As(err, &auth) && !errors.As(err, &notFound) {
+		return body
+	}
+	_, code := ingress.Explain(err).OpenAI()
+	object = jsonscan.AppendString(append(object, `,"param":null,"code":`...), code)
+	return append(object, `},"type":"error"}`...)
 }

@@ -324,7 +324,11 @@ func (c *call) fail(err error) {
 	if ingress.Explain(err).Final {
 		c.w.Header().Set("X-Should-Retry", "false")
 	}
-	c.json(status, c.errorJSON(err))
+	body := c.errorJSON(err)
+	if c.r.Method == http.MethodGet && (c.r.URL.Path == "/v1/models" || strings.HasPrefix(c.r.URL.Path, "/v1/models/")) {
+		body = modelsError(body, err)
+	}
+	c.json(status, body)
 }
 
 // requestIDForm is what of a provider's id may stand in a header.

@@ -53,7 +53,7 @@ type Call interface {
 	Heartbeat(dst []byte) []byte
 	// Event writes a delta or a done item.
 	Event(dst []byte, e *mmsp.Event) []byte
-	// Stop ends the stream. The answer holds every done item of it, usage, finish reason and stop detail. A call that the
+	// Stop ends the stream. The answer holds every done item of it, usage, finish reason and stop detail. A call that a
 	// limit or a filter cut stands last in it, as a tool_call.delta with what arrived of its arguments.
 	Stop(dst []byte, answer *mmsp.Message) []byte
 	// Fail ends a stream that has begun, or could not begin in time, with an error.
