@@ -534,7 +534,7 @@ func TestLossIsToldBeforeHeartbeats(t *testing.T) {
 	const every = 5 * time.Millisecond
 	slow := chat(t, "slow", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		time.Sleep(20 * every)
+		time.Sleep(40 * every)
 		flushes(w, chatDelta+chatEnd)
 	})
 	strict := slow

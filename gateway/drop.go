@@ -125,8 +125,8 @@ func fit(request *ingress.Request, r *row) (dropped []string) {
 	if !takesDrawn(r) {
 		for m := range request.Messages {
 			for i := range request.Messages[m].ContentItems {
-				if request.Messages[m].Role == mmsp.RoleAssistant && request.Messages[m].ContentItems[i].Type == mmsp.InlineDataDone {
-					dropped = append(dropped, request.Paths[m][i]+" (inline_data)")
+				if kind := request.Messages[m].ContentItems[i].Type; request.Messages[m].Role == mmsp.RoleAssistant && drawn(kind) {
+					dropped = append(dropped, request.Paths[m][i]+" ("+kind.Kind()+")")
 				}
 			}
 		}
@@ -167,6 +167,11 @@ func cool(config *mmsp.Config, r *row) (dropped []string) {
 	return dropped
 }
 
+// drawn reports whether an item of a model's own is a picture or a sound.
+func drawn(kind mmsp.ItemType) bool {
+	return kind == mmsp.InlineDataDone || kind == mmsp.InlineThinkingDone
+}
+
 // takesDrawn reports whether a row's model may take back pictures and sounds of a model's own. What is behind another server
 // is not known.
 func takesDrawn(r *row) bool {
@@ -195,8 +200,11 @@ func fitTools(tools []mmsp.Tool, from, to carry.Protocol) {
 func typed(schema json.RawMessage) json.RawMessage {
 	inside, object := bytes.CutPrefix(bytes.TrimSpace(schema), []byte("{"))
 	inside = bytes.TrimSpace(inside)
-	if len(schema) == 0 || object && string(inside) == "}" {
+	switch {
+	case len(schema) == 0: // no arguments
 		return json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
+	case object && string(inside) == "}": // any
+		return json.RawMessage(`{"type":"object","properties":{}}`)
 	}
 	var s jsonscan.Scanner
 	s.Reset(schema)

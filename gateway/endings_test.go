@@ -240,7 +240,7 @@ func TestHeartbeats(t *testing.T) {
 	const every = 12 * time.Millisecond
 	pause := func(ctx context.Context) {
 		select {
-		case <-time.After(10 * every):
+		case <-time.After(30 * every):
 		case <-ctx.Done():
 		}
 	}
@@ -633,10 +633,10 @@ func TestArrays(t *testing.T) {
 	talks := func(err error, events ...mmsp.UniEvent) script {
 		return script{do: func(ctx context.Context, say func(mmsp.UniEvent) bool) error {
 			for _, e := range events {
-				time.Sleep(3 * every)
+				time.Sleep(20 * every)
 				say(fresh(e))
 			}
-			time.Sleep(3 * every)
+			time.Sleep(20 * every)
 			return err
 		}}
 	}

@@ -136,14 +136,18 @@ func TestPicturesStayBehind(t *testing.T) {
 	}
 	painted := post("/v1/responses", `{"model":"google-official","input":"paint a cat"}`, "")
 	post("/v1/responses", `{"model":"ant-messages","previous_response_id":"`+painted.ID+`","input":"Hi"}`, "previous_response_id (inline_data)")
-	ask := `{"role":"user","content":"paint a dog"}`
-	message := string(post("/v1/chat/completions", `{"model":"google-official","messages":[`+ask+`]}`, "").Choices[0].Message)
+	ask := `{"role":"user","content":"think, paint a dog"}`
+	message := string(post("/v1/chat/completions", `{"model":"google-official","reasoning_effort":"high","messages":[`+ask+`]}`, "").Choices[0].Message)
 	if !strings.Contains(message, `"images"`) {
 		t.Fatal(message)
 	}
 	bare := `{"role":"assistant","content":""}`
-	for _, back := range []struct{ message, dropped string }{{message, "messages[1].images[0].image_url.url (inline_data)"}, {bare, ""}} {
-		post("/v1/chat/completions", `{"model":"openai-chat","messages":[`+ask+`,`+back.message+`,`+ask+`]}`, back.dropped)
+	trimmed := `{"role":"assistant","content":"","images":[{"image_url":{"url":"data:image/png;base64,<omitted>"}}]}`
+	const url = "messages[1].images[0].image_url.url (inline_data)"
+	for _, back := range []struct{ message, dropped string }{{message, url}, {bare, ""}, {trimmed, url}} {
+		for _, model := range []string{"openai-chat", "ant-messages", "openai-responses"} {
+			post("/v1/chat/completions", `{"model":"`+model+`","messages":[`+ask+`,`+back.message+`,`+ask+`]}`, back.dropped)
+		}
 	}
 }
 

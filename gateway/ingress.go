@@ -240,7 +240,7 @@ func (x *exchange) leaveBehind() {
 		var paths []string
 		thought := false
 		for i, item := range message.ContentItems {
-			if item.Type == mmsp.InlineDataDone && message.Role == mmsp.RoleAssistant && !takesDrawn(x.row) {
+			if drawn(item.Type) && message.Role == mmsp.RoleAssistant && !takesDrawn(x.row) {
 				continue
 			}
 			if item.Type == mmsp.ThinkingDone {

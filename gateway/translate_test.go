@@ -383,7 +383,7 @@ func TestFitTools(t *testing.T) {
 	}{
 		{`{"name":"f","description":"d"}`, carry.Chat, carry.Chat, `{"name":"f","description":"d"}`},
 		{`{"name":"f","description":"d"}`, carry.Chat, carry.Messages, `{"name":"f","description":"d","parameters":` + empty + `}`},
-		{`{"name":"f","description":"d","parameters":{ }}`, carry.GenerateContent, carry.Messages, `{"name":"f","description":"d","parameters":` + empty + `}`},
+		{`{"name":"f","description":"d","parameters":{ }}`, carry.GenerateContent, carry.Messages, `{"name":"f","description":"d","parameters":{"type":"object","properties":{}}}`},
 		{`{"name":"f","description":"d","parameters":{"properties":{"type":{}}}}`, carry.Chat, carry.Messages, `{"name":"f","description":"d","parameters":{"type":"object","properties":{"type":{}}}}`},
 		{`{"name":"f","description":"d","parameters":{"properties":{},"type":"object"}}`, carry.Chat, carry.Messages, `{"name":"f","description":"d","parameters":{"properties":{},"type":"object"}}`},
 		{`{"name":"f","description":"d"}`, carry.Responses, carry.Responses, `{"name":"f","description":"d","parameters":` + empty + `}`},

@@ -49,7 +49,7 @@ func read(ctx context.Context, body *openaichat.Body, env *ingress.Env) (*ingres
 				}
 			}
 		case "assistant":
-			items, err := readAssistant(turn, i, env, &calls)
+			items, err := readAssistant(turn, i, env, &calls, request)
 			if err != nil {
 				return nil, err
 			}
@@ -151,7 +151,7 @@ func readResult(ctx context.Context, id string, parts []openaichat.TurnPart, env
 }
 
 // readAssistant returns the items of message i, in the order and with the proofs that they had when they were written.
-func readAssistant(turn *openaichat.Turn, i int, env *ingress.Env, calls *callsSoFar) ([]placed, error) {
+func readAssistant(turn *openaichat.Turn, i int, env *ingress.Env, calls *callsSoFar, request *ingress.Request) ([]placed, error) {
 	peer := env.Peer
 	at := fmt.Sprintf("messages[%d]", i)
 	thinking := &strand{kind: "thinking", build: mmsp.Thinking}
@@ -183,8 +183,12 @@ func readAssistant(turn *openaichat.Turn, i int, env *ingress.Env, calls *callsS
 	for p := range turn.Pictures { // of the model's own
 		picture := &turn.Pictures[p]
 		mediaType, data, ok := ingress.ReadDataURL(picture.URL)
-		if !ok {
+		if takes := []carry.Protocol{carry.GenerateContent, carry.Interactions, carry.MMSP}; !ok && slices.Contains(takes, peer.Protocol) {
 			return nil, ingress.Invalid(picture.Place, "a data URL with a media type and base64 is wanted")
+		}
+		if !ok { // who takes none does not miss it: callers trim what is long
+			request.Dropped = append(request.Dropped, picture.Place+" (inline_data)")
+			continue
 		}
 		pictures.items = append(pictures.items, placed{picture.Place, mmsp.InlineData(data, mediaType, "")})
 	}

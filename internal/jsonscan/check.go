@@ -37,7 +37,7 @@ func CheckObject(text string) error {
 var errNoObject = &SyntaxError{0, "no object begins"}
 
 // maxMended is the length of arguments, in bytes, up to which Object reads what is in them if they are not whole.
-const maxMended = 64 << 10
+const maxMended = 1 << 20
 
 // Object reads the text of an object that a model wrote and a caller sends back; blank is an empty one. It is not whole, and
 // no error, where two readers could take it differently, which is read as encoding/json does if it is short, and where it was

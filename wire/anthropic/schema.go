@@ -104,7 +104,7 @@ func (w *schemaWriter) schema() {
 		field("description")
 		w.out = append(w.out, description...)
 	}
-	if named && (further == nil || string(further) == "true" || string(further) == "{}") {
+	if named && slices.Contains([]string{"", "true", "null", "{}"}, strings.ReplaceAll(string(further), " ", "")) {
 		w.changed = true
 		further = []byte("false")
 	}

@@ -587,7 +587,10 @@ func (g *Generation) read(r *jsonscan.Reader) {
 				}
 			})
 		case "mediaResolution":
-			if word := r.String(); word != "" && word != "MEDIA_RESOLUTION_UNSPECIFIED" {
+			if r.Kind() == '0' { // as older libraries write an enumeration
+				r.Skip()
+				r.Drop()
+			} else if word := r.String(); word != "" && word != "MEDIA_RESOLUTION_UNSPECIFIED" {
 				r.Drop()
 			}
 		case "speechConfig":
