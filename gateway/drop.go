@@ -122,7 +122,7 @@ func fit(request *ingress.Request, r *row) (dropped []string) {
 		config.ParallelToolCalls = one
 	}
 	// Only Google's models take back what a model has drawn.
-	if !takesDrawn(r) {
+	if !r.peer.TakesDrawn() {
 		for m := range request.Messages {
 			for i := range request.Messages[m].ContentItems {
 				if kind := request.Messages[m].ContentItems[i].Type; request.Messages[m].Role == mmsp.RoleAssistant && drawn(kind) {
@@ -170,16 +170,6 @@ func cool(config *mmsp.Config, r *row) (dropped []string) {
 // drawn reports whether an item of a model's own is a picture or a sound.
 func drawn(kind mmsp.ItemType) bool {
 	return kind == mmsp.InlineDataDone || kind == mmsp.InlineThinkingDone
-}
-
-// takesDrawn reports whether a row's model may take back pictures and sounds of a model's own. What is behind another server
-// is not known.
-func takesDrawn(r *row) bool {
-	switch r.peer.Protocol {
-	case carry.Messages, carry.Responses, carry.Chat:
-		return false
-	}
-	return true
 }
 
 // fitTools says to a provider what the caller's protocol takes for granted of a tool: that its arguments are an object, which

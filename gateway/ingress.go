@@ -240,7 +240,7 @@ func (x *exchange) leaveBehind() {
 		var paths []string
 		thought := false
 		for i, item := range message.ContentItems {
-			if drawn(item.Type) && message.Role == mmsp.RoleAssistant && !takesDrawn(x.row) {
+			if drawn(item.Type) && message.Role == mmsp.RoleAssistant && !x.row.peer.TakesDrawn() {
 				continue
 			}
 			if item.Type == mmsp.ThinkingDone {

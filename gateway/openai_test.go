@@ -88,3 +88,30 @@ func TestOneCall(t *testing.T) {
 		}
 	}
 }
+
+// TestCooled: what is taken out is named, and refused on strict rows; the provider refuses what is left in.
+func TestCooled(t *testing.T) {
+	t.Parallel()
+	rows := simulated(t)
+	for _, row := range rows {
+		if row.ClientType == "ant-messages" {
+			row.ServerModelID, row.Strict = "strict", true
+			rows = append(rows, row)
+		}
+	}
+	s := start(t, everywhere(table(rows...)))
+	for _, tt := range []struct {
+		model, asks, dropped string
+		status               int
+	}{
+		{"ant-messages", `"reasoning_effort":"high","temperature":0.5,"top_p":0.5`, "temperature, top_p", 200},
+		{"ant-messages", `"reasoning_effort":"high","temperature":1`, "", 200},
+		{"ant-messages", `"temperature":0.5`, "", 200},
+		{"strict", `"reasoning_effort":"high","temperature":0.5`, "", 400},
+	} {
+		got := s.send(s.request("POST", "/v1/chat/completions", `{"model":"`+tt.model+`","messages":[{"role":"user","content":"hi"}],`+tt.asks+`}`))
+		if got.status != tt.status || got.header.Get("X-Mmsp-Dropped") != tt.dropped {
+			t.Errorf("%s, %s: %d, dropped %q: %s", tt.model, tt.asks, got.status, got.header.Get("X-Mmsp-Dropped"), got.body)
+		}
+	}
+}

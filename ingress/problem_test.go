@@ -45,6 +45,10 @@ func TestExplain(t *testing.T) {
 		{status(302), ingress.KindUpstream, 502, true, ""},
 		{status(400, "invalid_request_error", "unsupported_value"), ingress.KindInvalid, 400, false, "unsupported_value"},
 		{status(400, "INVALID_ARGUMENT", "400"), ingress.KindInvalid, 400, false, ""},
+		{status(400, "exceed_context_size_error", "400"), ingress.KindContextLength, 400, false, ""}, // llama.cpp
+		{status(400, "", "", "the request exceeds the available context size"), ingress.KindContextLength, 400, false, ""},
+		{status(400, "api_error", "", "prompt too long; exceeded max context by 12 tokens"), ingress.KindContextLength, 400, false, ""},   // Ollama
+		{status(400, "", "", "the model is loaded with a context length of only 4096 tokens"), ingress.KindContextLength, 400, false, ""}, // LM Studio
 		{status(418), ingress.KindInvalid, 418, false, ""},
 		{status(401, "", "invalid_api_key"), ingress.KindUnauthorized, 401, false, ""},
 		{status(402), ingress.KindBilling, 402, true, ""},

@@ -93,6 +93,9 @@ func read(t testing.TB, client *Client) (items []string, stop string, err error)
 		}
 		u := event.Usage
 		stop = fmt.Sprintf("%s %s/%s/%s/%s", event.FinishReason, count(u.CachedTokens), count(u.PromptTokens), count(u.ThoughtsTokens), count(u.ResponseTokens))
+		if event.StopDetail != nil {
+			stop += " " + event.StopDetail.Kind
+		}
 	}
 	if err := grammar.End(); err != nil {
 		t.Fatal(err)
@@ -187,9 +190,9 @@ func TestStream(t *testing.T) {
 		{"completed", completed(`"status":"completed","usage":` + usage), textItems, usual},
 		{"requires_action", completed(`"status":"requires_action","usage":` + usage), textItems, called},
 		{"incomplete", completed(`"status":"incomplete","usage":` + usage), textItems, "length 100/10/7/30"},
-		{"failed", completed(`"status":"failed","usage":` + usage), textItems, "unknown 100/10/7/30"},
+		{"failed", completed(`"status":"failed","usage":` + usage), textItems, "unknown 100/10/7/30 filter"},
 		{"cancelled", completed(`"status":"cancelled","usage":` + usage), textItems, "unknown 100/10/7/30"},
-		{"budget_exceeded", completed(`"status":"budget_exceeded","usage":` + usage), textItems, "unknown 100/10/7/30"},
+		{"budget_exceeded", completed(`"status":"budget_exceeded","usage":` + usage), textItems, "unknown 100/10/7/30 context"},
 		{"no status", completed(`"usage":` + usage), textItems, "unknown 100/10/7/30"},
 		{"completed after a call", call(0, "c1", `{}`) + end, begun("c1", "") + done("c1", `{}`), called},
 		{"incomplete after a call", call(0, "c1", `{}`) + strings.Replace(end, "completed", "incomplete", 1), begun("c1", "") + done("c1", `{}`), "length 100/10/7/30"},

@@ -183,14 +183,14 @@ func readAssistant(turn *openaichat.Turn, i int, env *ingress.Env, calls *callsS
 	for p := range turn.Pictures { // of the model's own
 		picture := &turn.Pictures[p]
 		mediaType, data, ok := ingress.ReadDataURL(picture.URL)
-		if takes := []carry.Protocol{carry.GenerateContent, carry.Interactions, carry.MMSP}; !ok && slices.Contains(takes, peer.Protocol) {
+		switch {
+		case ok:
+			pictures.items = append(pictures.items, placed{picture.Place, mmsp.InlineData(data, mediaType, "")})
+		case peer.TakesDrawn():
 			return nil, ingress.Invalid(picture.Place, "a data URL with a media type and base64 is wanted")
-		}
-		if !ok { // who takes none does not miss it: callers trim what is long
+		default: // who takes none does not miss it: callers trim what is long
 			request.Dropped = append(request.Dropped, picture.Place+" (inline_data)")
-			continue
 		}
-		pictures.items = append(pictures.items, placed{picture.Place, mmsp.InlineData(data, mediaType, "")})
 	}
 	if turn.FunctionCall != nil {
 		// The older form has no ids: each turn has at most one call, whose number names it.

@@ -383,3 +383,14 @@ func BenchmarkTextDelta(b *testing.B) {
 		buffer = call.Event(buffer[:0], &e)
 	}
 }
+
+// TestEndingOfCutCalls: a response that ends in half a call is not completed, whatever the provider says of it.
+func TestEndingOfCutCalls(t *testing.T) {
+	for _, kind := range []string{"filter", "refusal", "malformed_call"} {
+		answer := mmsp.AssistantMessage(mmsp.Item{Type: mmsp.ToolCallDelta, ToolCallID: "c1", Name: "dig", Arguments: `{"n"`})
+		answer.FinishReason, answer.StopDetail = mmsp.FinishUnknown, &mmsp.StopDetail{Kind: kind, Text: "No."}
+		if status, reason, refusal := ending(&answer); status != "incomplete" || reason != "content_filter" || refusal != "" {
+			t.Errorf("%s: %s %s %q", kind, status, reason, refusal)
+		}
+	}
+}

@@ -34,6 +34,12 @@ func bind(kind string, fidelity mmsp.Fidelity, issuer, peer Peer) mmsp.Fidelity 
 // open reports that what the peer leads to is not known here: it judges by itself.
 func (p Peer) open() bool { return p.Protocol == MMSP || p.Protocol == "" }
 
+// TakesDrawn reports whether the peer may take back pictures and sounds of a model's own, which only Google's models do. What
+// is behind another server is not known.
+func (p Peer) TakesDrawn() bool {
+	return p.open() || p.family() == GenerateContent
+}
+
 // family is the protocols that share their proofs.
 func (p Peer) family() Protocol {
 	if p.Protocol == Interactions {

@@ -415,6 +415,25 @@ func TestTrails(t *testing.T) {
 	}
 }
 
+// TestInventedIDs: an id that was made up for a call is not that of another conversation's.
+func TestInventedIDs(t *testing.T) {
+	ctx, store := context.Background(), NewMemory(time.Hour, 1<<20)
+	call := mmsp.ToolCall("call_1_0", "f", "{}")
+	answer := mmsp.AssistantMessage(with(call, `{"signature":"p"}`))
+	if err := Remember(ctx, store, "", Peer{}, after(mmsp.UserMessage(mmsp.Text("One?"))), &answer, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, invented := range []bool{false, true} {
+		history := []mmsp.Message{mmsp.UserMessage(mmsp.Text("Another?")), mmsp.AssistantMessage(call)}
+		if _, _, err := Recall(ctx, store, "", Peer{}, history, [][]string{{""}, {""}}, map[string]bool{call.ToolCallID: invented}); err != nil {
+			t.Fatal(err)
+		}
+		if recalled := history[1].ContentItems[0].Fidelity != nil; recalled == invented {
+			t.Errorf("invented %v, recalled %v", invented, recalled)
+		}
+	}
+}
+
 // TestRecallWithoutIDs: a caller whose protocol has no ids for calls makes up its own.
 func TestRecallWithoutIDs(t *testing.T) {
 	ctx, store := context.Background(), NewMemory(time.Hour, 1<<20)

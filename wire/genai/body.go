@@ -240,6 +240,16 @@ func enum(r *jsonscan.Reader, unspecified string, words ...string) string {
 	return words[*n-1]
 }
 
+// leaveWord leaves out a word, or the number of one, that says something.
+func leaveWord(r *jsonscan.Reader, unspecified string) {
+	if r.Kind() == '0' {
+		r.Skip()
+		r.Drop()
+	} else if text := r.String(); text != "" && text != unspecified {
+		r.Drop()
+	}
+}
+
 // read reads a request; other takes what else stands in it, nil takes it for unknown.
 func (b *Body) read(r *jsonscan.Reader, other func(name string)) {
 	fields(r, func(name string) {
@@ -587,12 +597,7 @@ func (g *Generation) read(r *jsonscan.Reader) {
 				}
 			})
 		case "mediaResolution":
-			if r.Kind() == '0' { // as older libraries write an enumeration
-				r.Skip()
-				r.Drop()
-			} else if word := r.String(); word != "" && word != "MEDIA_RESOLUTION_UNSPECIFIED" {
-				r.Drop()
-			}
+			leaveWord(r, "MEDIA_RESOLUTION_UNSPECIFIED")
 		case "speechConfig":
 			if g.readSpeech(r); g.Voices != nil {
 				g.AsksSpeech = append(g.AsksSpeech, r.Path())
@@ -705,11 +710,10 @@ func readEmbedding(r *jsonscan.Reader) InputEmbedding {
 			e.Content = readTurn(r)
 		case "outputDimensionality":
 			e.Dimensions = r.IntBetween(1, 1<<31-1)
-		case "taskType", "title":
-			if r.Kind() == '0' { // as older libraries write an enumeration
-				r.Skip()
-				r.Drop()
-			} else if text := r.String(); text != "" && text != "TASK_TYPE_UNSPECIFIED" {
+		case "taskType":
+			leaveWord(r, "TASK_TYPE_UNSPECIFIED")
+		case "title":
+			if r.String() != "" {
 				r.Drop()
 			}
 		default:
