@@ -217,8 +217,8 @@ tools: tools[0].functionDeclarations[0] | tools[0].functionDeclarations[1]`,
 			hi + `{"tools":[{"name":"g"}],"tool_choice":"auto"}` + "\ntools: tools[0].functionDeclarations[1]\ndropped: toolConfig.functionCallingConfig.mode (VALIDATED)\nallowed: g",
 		},
 		{
-			"words by their numbers", openai, `{` + contents + `,"tools":[{"functionDeclarations":[{"name":"f","parameters":{"type":6,"properties":{"a":{"type":1}}}}]}],"toolConfig":{"functionCallingConfig":{"mode":2}}}`,
-			hi + `{"tools":[{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"string"}}}}],"tool_choice":"required"}` + "\ntools: tools[0].functionDeclarations[0]",
+			"words by their numbers", openai, `{` + contents + `,"tools":[{"functionDeclarations":[{"name":"f","parameters":{"type":6,"properties":{"a":{"type":1}}}}]}],"toolConfig":{"functionCallingConfig":{"mode":2}},"generationConfig":{"mediaResolution":2,"responseModalities":[1]}}`,
+			hi + `{"tools":[{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"string"}}}}],"tool_choice":"required"}` + "\ntools: tools[0].functionDeclarations[0]\ndropped: generationConfig.mediaResolution",
 		},
 		{"auto of nothing", openai, `{` + contents + `,"toolConfig":{"functionCallingConfig":{"mode":"AUTO"},"retrievalConfig":{}}}`, hi},
 		{
